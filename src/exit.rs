@@ -1,5 +1,6 @@
 //! Exit codes: the only place that knows them.
 
+use selftest_app::{AppError, AppErrorKind, FinishedRun};
 use selftest_harness::outcome::RunOutcome;
 
 /// Exit code of the process.
@@ -54,5 +55,24 @@ impl From<RunOutcome> for Exit {
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         std::process::ExitCode::from(exit as u8)
+    }
+}
+
+impl From<AppErrorKind> for Exit {
+    fn from(kind: AppErrorKind) -> Self {
+        match kind {
+            AppErrorKind::Usage => Exit::Usage,
+            AppErrorKind::Setup => Exit::Setup,
+            AppErrorKind::Undecided => Exit::Inconclusive,
+        }
+    }
+}
+
+impl Exit {
+    /// Returns the exit code of a run; with `exit_zero`, failed and undecided cases do not count.
+    pub(crate) fn of_run(run: &FinishedRun, exit_zero: bool) -> Result<Self, AppError> {
+        let exit = Self::from(run.outcome()?);
+        let is_gated = matches!(exit, Self::Failed | Self::Inconclusive);
+        Ok(if exit_zero && is_gated { Self::Passed } else { exit })
     }
 }

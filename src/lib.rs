@@ -11,3 +11,4 @@ pub mod cli;
 pub mod exit;
 
 pub mod command;
+mod ui;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest_config::{LastFile, Resolved, Sources, resolve, show};
+use selftest_config::{ParsedFileCache, ResolvedConfig, Sources, resolve, show};
 
 fuzz_target!(|yaml: &str| {
     match load(yaml) {
@@ -17,8 +17,8 @@ fuzz_target!(|yaml: &str| {
     }
 });
 
-fn load(yaml: &str) -> Result<Resolved, String> {
+fn load(yaml: &str) -> Result<ResolvedConfig, String> {
     let file = Some(("fuzz.yaml".into(), yaml.to_owned()));
     let sources = Sources { file, ..Sources::default() };
-    resolve(sources, &LastFile::default()).map_err(|errors| errors.render(false))
+    resolve(sources, &ParsedFileCache::default()).map_err(|errors| errors.render(false))
 }

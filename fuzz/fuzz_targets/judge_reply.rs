@@ -10,7 +10,7 @@ use selftest_harness::judge::Verdict;
 use selftest_harness::judge::verdict::VerdictReader;
 use selftest_harness::rubric::Rubric;
 
-static READER: LazyLock<Reader> = LazyLock::new(|| Reader::new(Rubric::default()));
+static READER: LazyLock<VerdictReader> = LazyLock::new(|| VerdictReader::new(Rubric::default()));
 
 fuzz_target!(|reply: &str| {
     if let Ok(Verdict::Scored(card)) = READER.read(reply) {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use selftest_reports::ci::ReportRequest;
 
-use super::{GateArgs, RunArgs, TrialArgs};
+use super::TrialArgs;
+use selftest_app::{GateSettings, RunSettings};
 
 /// Options of a comparison. [`CompareArgs::comparison`] says which of four it is.
 #[derive(Debug, Args)]
@@ -136,22 +137,22 @@ pub struct AaArgs {
 }
 
 impl AaArgs {
-    /// The flags of a run of both halves.
-    pub fn run(&self) -> RunArgs {
-        RunArgs {
+    /// Returns the options of a run of both halves.
+    pub fn settings(&self) -> RunSettings {
+        RunSettings {
             suite: self.suite.clone(),
             repeats: 2 * self.repeats,
-            trials: self.trials.clone(),
+            trials: self.trials.settings(),
             report: self.report.clone(),
-            // It is compared with itself.
-            gate: GateArgs {
-                mode: Some("absolute".to_owned()),
-                exit_zero: true,
-                ..GateArgs::default()
-            },
-            ..RunArgs::default()
+            gate: compared_gate(),
+            ..RunSettings::default()
         }
     }
+}
+
+/// Returns the gate of a run that is compared with another one instead.
+fn compared_gate() -> GateSettings {
+    GateSettings { mode: Some("absolute".to_owned()), exit_zero: true, ..GateSettings::default() }
 }
 
 /// A run to repeat, and how the comparison with it is printed.
@@ -174,19 +175,13 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// The flags of the run: those of `then` where none is given.
-    pub fn run(&self, seed: u64, repeats: u32) -> RunArgs {
-        RunArgs {
-            trials: TrialArgs { seed: self.trials.seed.or(Some(seed)), ..self.trials.clone() },
-            repeats: self.repeats.unwrap_or(repeats),
+    /// Returns the options of the new run.
+    pub fn settings(&self) -> RunSettings {
+        RunSettings {
+            trials: self.trials.settings(),
             report: self.report.clone(),
-            // It is compared with the run that it repeats.
-            gate: GateArgs {
-                mode: Some("absolute".to_owned()),
-                exit_zero: true,
-                ..GateArgs::default()
-            },
-            ..RunArgs::default()
+            gate: compared_gate(),
+            ..RunSettings::default()
         }
     }
 }

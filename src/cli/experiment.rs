@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use selftest_reports::ci::ReportRequest;
-use serde::{Deserialize, Serialize};
 
-use super::{RunArgs, TrialArgs};
+use super::TrialArgs;
+use selftest_app::ExperimentSettings;
 
 /// Which skill is tried on what, and how often.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Args)]
 pub struct ExperimentArgs {
     /// The skill: its SKILL.md, a folder that holds one, or the name of a folder in
     /// .claude/skills or skills; default: the skill that an evals.json lies in
@@ -32,7 +32,6 @@ pub struct ExperimentArgs {
     pub skill_creator: Option<PathBuf>,
     /// Refused: an experiment is two runs
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', hide = true)]
-    #[serde(skip)]
     pub report: Vec<ReportRequest>,
     /// Exit 1 when it is worse with the skill, beyond chance
     #[arg(long, help_heading = "What passes")]
@@ -47,28 +46,15 @@ pub struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
-    /// Every case of the suite, with the models of the configuration.
-    pub fn of(skill: String, suite: PathBuf, repeats: u32) -> Self {
-        let skill = Some(skill);
-        Self {
-            skill,
-            suite,
-            repeats,
-            fail_if_worse: false,
-            skill_creator: None,
-            report: Vec::new(),
-            power: false,
-            trials: TrialArgs::default(),
-        }
-    }
-
-    /// The flags of a run like each of the arms.
-    pub fn run(&self) -> RunArgs {
-        RunArgs {
-            suite: Some(self.suite.clone()),
+    /// Returns these options as the application takes them.
+    pub fn settings(&self) -> ExperimentSettings {
+        ExperimentSettings {
+            skill: self.skill.clone(),
+            suite: self.suite.clone(),
             repeats: self.repeats,
-            trials: self.trials.clone(),
-            ..RunArgs::default()
+            skill_creator: self.skill_creator.clone(),
+            fail_if_worse: self.fail_if_worse,
+            trials: self.trials.settings(),
         }
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use selftest_reports::ci::ReportRequest;
 
-use super::{CalibrateArgs, Format, GateArgs, LabelArgs, ModelAction, RunArgs, TrialArgs};
+use super::{CalibrateArgs, Format, LabelArgs, ModelAction};
 use crate::exit;
+use selftest_app::{GateSettings, RunSettings, TrialSettings};
 
 /// Actions on judges.
 #[derive(Debug, Subcommand)]
@@ -96,19 +97,18 @@ pub struct RejudgeArgs {
 
 impl RejudgeArgs {
     /// Returns the options of a run in which only the judge is called.
-    pub fn run(&self) -> RunArgs {
-        RunArgs {
-            trials: TrialArgs {
+    pub fn settings(&self) -> RunSettings {
+        RunSettings {
+            trials: TrialSettings {
                 judge_model: self.judge_model.clone(),
                 concurrency: self.concurrency,
                 seed: self.seed,
-                ..TrialArgs::default()
+                ..TrialSettings::default()
             },
             record: self.record.clone(),
             report: self.report.clone(),
-            gate: GateArgs { exit_zero: self.exit_zero, ..GateArgs::default() },
-            format: self.format,
-            ..RunArgs::default()
+            gate: GateSettings { exit_zero: self.exit_zero, ..GateSettings::default() },
+            ..RunSettings::default()
         }
     }
 }

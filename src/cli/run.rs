@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
+use selftest_app::{GateSettings, RunSettings, TrialSettings};
 use selftest_harness::run::limits::RunLimits;
 use selftest_harness::run::shard::Shard;
 use selftest_reports::ci::ReportRequest;
-use serde::{Deserialize, Serialize};
 
 /// How results are printed on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
     /// A table for people
     #[default]
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 /// Flags that a run has in common with each arm of an experiment.
-#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
@@ -51,7 +51,7 @@ pub struct TrialArgs {
 }
 
 /// Flags that say what a run has to meet.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
     /// Begin no further case after the first that fails; the others are `not_run`
     #[arg(long, help_heading = "What to run")]
@@ -129,7 +129,7 @@ fn money(text: &str) -> Result<f64, String> {
 }
 
 /// Flags of a run.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RunArgs {
     /// Those of an arm too
@@ -146,8 +146,6 @@ pub struct RunArgs {
     /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
     /// ctrf=PATH, sarif=PATH, github; or tell a collector of OpenTelemetry: otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
-    // They are among the flags of the configuration.
-    #[serde(skip)]
     pub report: Vec<ReportRequest>,
     /// Run each case of the suite so many times
     #[arg(
@@ -176,11 +174,9 @@ pub struct RunArgs {
         ],
         help_heading = "What to run"
     )]
-    #[serde(skip)]
     pub resume: Option<String>,
     /// Limits of the run
     #[command(flatten)]
-    #[serde(skip)]
     pub limits: LimitArgs,
     /// Run only the cases of the suite of which something has changed since an earlier run: prompt,
     /// demands, limits, judge, or the system under test as `sut.identity` declares it
@@ -248,4 +244,56 @@ pub struct RunCommand {
     /// Which comment of several on one pull request comment.md updates [default: main]
     #[arg(long, value_name = "KEY", requires = "ci", help_heading = "CI")]
     pub key: Option<String>,
+}
+
+impl TrialArgs {
+    /// Returns these options as the application takes them.
+    pub fn settings(&self) -> TrialSettings {
+        TrialSettings {
+            scenarios: self.scenarios.clone(),
+            allow_commands: self.allow_commands.clone(),
+            timeout: self.timeout,
+            concurrency: self.concurrency,
+            seed: self.seed,
+            model: self.model.clone(),
+            judge_model: self.judge_model.clone(),
+            sut_model: self.sut_model.clone(),
+        }
+    }
+}
+
+impl GateArgs {
+    /// Returns these options as the application takes them.
+    pub fn settings(&self) -> GateSettings {
+        GateSettings {
+            fail_fast: self.fail_fast,
+            mode: self.mode.clone(),
+            baseline: self.baseline.clone(),
+            confirm: self.confirm,
+            exit_zero: self.exit_zero,
+        }
+    }
+}
+
+impl RunArgs {
+    /// Returns these options as the application takes them.
+    pub fn settings(&self) -> RunSettings {
+        RunSettings {
+            trials: self.trials.settings(),
+            suite: self.suite.clone(),
+            skill_creator: self.skill_creator.clone(),
+            report: self.report.clone(),
+            // Zero without a command line: clap's default is not Rust's.
+            repeats: self.repeats.max(1),
+            rerun_failed: self.rerun_failed,
+            limits: self.limits.limits(),
+            changed: self.changed,
+            shard: self.shard,
+            strictness: self.strictness,
+            min_score: self.min_score,
+            gate: self.gate.settings(),
+            generator_model: self.generator_model.clone(),
+            record: self.record.clone(),
+        }
+    }
 }

@@ -4,53 +4,46 @@ use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
 
-use super::conducted::Ended;
-use super::context::{Project, flags};
-use super::failure::Failure;
-use super::named_run::report;
-use super::print;
-use super::resume::Purpose;
-use super::run;
 use crate::cli::{AaArgs, GlobalArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::print;
+use selftest_app::{AppError, FinishedRun, Project, RunPurpose, SelfTest, find_report};
 use selftest_reports::TerminalStyle;
 use selftest_reports::comparison::aa::{against_itself, text};
 
-pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let named = if let Some(named) = &args.run {
         if !args.report.is_empty() {
             let error = anyhow!("--report needs --suite: nothing is run for {named}");
-            return Err(Failure::usage(error).hint(Some(
+            return Err(AppError::usage(error).hint(Some(
                 "`selftest report write RUN --report junit=PATH` writes reports of it",
             )));
         }
         named.clone()
     } else {
-        let resolved = project.load(flags(&args.run()))?;
-        let purpose = Purpose::Aa { json: args.json };
-        let ended = run::run(&args.run(), &project, &resolved, purpose).await?;
-        return conclude(&project, ended, args.json).map(|ended| ended.exit);
+        let purpose = RunPurpose::SelfComparison { json: args.json };
+        let builder = SelfTest::builder(&project).settings(args.settings()).purpose(purpose);
+        let Some(run) = builder.run().await? else { return Ok(Exit::NothingRan) };
+        return conclude(&project, &run, args.json);
     };
     show(&project, &named, args.json)
 }
 
-/// Holds a run that has ended against itself.
-pub(super) fn conclude(project: &Project, ended: Ended, json: bool) -> Result<Ended, Failure> {
-    match &ended.conducted {
-        Some(conducted) if ended.exit == Exit::Passed => {
-            let exit = show(project, conducted.header.run_id.as_str(), json)?;
-            Ok(Ended { exit, ..ended })
-        }
-        _ => Ok(ended),
+/// Compares a finished run with itself.
+pub(super) fn conclude(project: &Project, run: &FinishedRun, json: bool) -> Result<Exit, AppError> {
+    match Exit::of_run(run, true)? {
+        Exit::Passed => show(project, run.header.run_id.as_str(), json),
+        exit => Ok(exit),
     }
 }
 
-fn show(project: &Project, named: &str, json: bool) -> Result<Exit, Failure> {
+fn show(project: &Project, named: &str, json: bool) -> Result<Exit, AppError> {
     let resolved = project.load(Vec::new())?;
-    let report = report(project, &resolved, named)?;
+    let report = find_report(project, &resolved, named)?;
     let found = against_itself(&report).ok_or_else(|| {
-        Failure::usage(anyhow!("{} has no case with two trials", report.run_id)).hint(Some(
+        AppError::usage(anyhow!("{} has no case with two trials", report.run_id)).hint(Some(
             "run a suite with --repeats 2 or more, or let this do it: `selftest compare --self --suite FILE`",
         ))
     })?;

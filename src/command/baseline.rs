@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::{eprint, gate, named_run, print};
 use crate::cli::{BaselineAction, GlobalArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::Project;
+use selftest_app::{AppError, read_baseline};
 use selftest_config::ResolvedConfig;
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::outcome::repeats::RepeatedResult;
@@ -24,8 +25,8 @@ const MAX_ID: usize = 60;
 /// Bytes of a list of ids.
 const MAX_IDS: usize = 500;
 
-pub(super) fn execute(action: &BaselineAction, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) fn execute(action: &BaselineAction, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     match action {
         BaselineAction::Accept { run, baseline } => {
@@ -33,9 +34,9 @@ pub(super) fn execute(action: &BaselineAction, global: &GlobalArgs) -> Result<Ex
         }
         BaselineAction::Show { baseline } => {
             let path = path(&project, &resolved, baseline.as_deref());
-            let Some(baseline) = gate::read(&path)? else {
+            let Some(baseline) = read_baseline(&path)? else {
                 let error = anyhow!("there is no baseline at {}", path.display());
-                return Err(Failure::usage(error)
+                return Err(AppError::usage(error)
                     .hint(Some("`selftest baseline accept` writes one from the last run")));
             };
             print(&text(&baseline))?;
@@ -53,16 +54,16 @@ fn write(
     resolved: &ResolvedConfig,
     run: &str,
     path: &Path,
-) -> Result<Exit, Failure> {
-    let report = named_run::report(project, resolved, run)?;
+) -> Result<Exit, AppError> {
+    let report = selftest_app::find_report(project, resolved, run)?;
     let AcceptedBaseline { baseline, left_out } = accept(&report).map_err(|why| {
-        Failure::usage(anyhow!("{} cannot be a baseline: {why}", report.run_id))
+        AppError::usage(anyhow!("{} cannot be a baseline: {why}", report.run_id))
             .hint(Some("run the whole suite, and accept that run"))
     })?;
     // What stands there is replaced, but not what is no baseline.
-    let before = gate::read(path)?;
+    let before = read_baseline(path)?;
     file::replace(path, report.run_id.as_str(), &baseline.text())
-        .map_err(|why| Failure::setup(anyhow!("cannot write {}: {why}", path.display())))?;
+        .map_err(|why| AppError::setup(anyhow!("cannot write {}: {why}", path.display())))?;
     print(&format!("{}\n", path.display()))?;
     let count = plural(baseline.cases.len() as u64, "case");
     eprint(&format!("{count} of {} accepted: {}\n", report.run_id, results(&baseline)));

@@ -1,23 +1,19 @@
 //! `selftest judge calibrate`: the judge held against the labels of people. Keeps the calibration beside
 //! the reports, and finds it again for a run by the same judge.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::label;
-use super::named_run::report;
-use super::{eprint, print};
 use crate::cli::{CalibrateArgs, GlobalArgs};
 use crate::exit::Exit;
-use selftest_config::ResolvedConfig;
-use selftest_harness::calibration::fit::CALIBRATION_VERSION;
-use selftest_harness::calibration::{
-    CalibratedJudge, JudgeCalibration, LabelCalibration, LabelledAnswer, calibrate,
-};
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::find_report;
+use selftest_app::{AppError, CALIBRATION_FILE, calibration_path};
+use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration, LabelledAnswer, calibrate};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LABELS_FOLDER, LabelStore};
 use selftest_reports::labelling::{answers, calibrated_judge, labelled_answers};
@@ -25,13 +21,11 @@ use selftest_reports::reliability;
 use selftest_text::file;
 use selftest_text::wording::plural;
 
-/// The calibration, within the folder of the labels.
-const FILE: &str = "calibration.json";
 /// The reliability curve, within the folder of the Markdown reports.
 const PICTURE: &str = "calibration.svg";
 
-pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     let (json_folder, markdown_folder) = project.report_folders(&resolved);
     let runs = runs(args, &json_folder)?;
@@ -44,7 +38,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     let (mut all, mut features, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     let mut of: Option<(CalibratedJudge, String)> = None;
     for run in &runs {
-        let report = report(&project, &resolved, run)?;
+        let report = find_report(&project, &resolved, run)?;
         // A run that is named twice has its labels once.
         if reports.iter().any(|known: &ReportDocument| known.run_id == report.run_id) {
             continue;
@@ -56,7 +50,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
                 if let Some(what) = known.difference_from(&this) {
                     let error =
                         anyhow!("{} was judged with another {what} than {first}", report.run_id);
-                    return Err(Failure::usage(error).hint(Some(
+                    return Err(AppError::usage(error).hint(Some(
                         "name runs by one judge: `selftest judge calibrate --runs RUN,RUN`",
                     )));
                 }
@@ -71,13 +65,13 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     }
     let Some((judge, _)) = of else { return Ok(Exit::NothingRan) };
     let found = calibrate(judge, features, &all).map_err(|error| {
-        Failure::usage(anyhow!("{error}"))
+        AppError::usage(anyhow!("{error}"))
             .hint(Some("label more answers, of other runs too: `selftest judge label RUN`"))
     })?;
     let picture = reliability::render(&found)
-        .map_err(|error| Failure::setup(anyhow!("cannot render the curve: {error}")))?;
+        .map_err(|error| AppError::setup(anyhow!("cannot render the curve: {error}")))?;
     let files = [
-        (kept(&json_folder), format!("{:#}\n", serde_json::json!(found))),
+        (calibration_path(&json_folder), format!("{:#}\n", serde_json::json!(found))),
         (markdown_folder.join(PICTURE), picture),
     ];
     for (path, text) in &files {
@@ -99,7 +93,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
 }
 
 /// The runs that the user names, or every run with labels.
-fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, Failure> {
+fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, AppError> {
     if !args.runs.is_empty() {
         return Ok(args.runs.clone());
     }
@@ -107,13 +101,13 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, Failure
     let entries = match std::fs::read_dir(&folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|error| {
-            Failure::setup(anyhow!("cannot list {}: {error}", folder.display()))
+            AppError::setup(anyhow!("cannot list {}: {error}", folder.display()))
         })?,
     };
     let names = entries.filter_map(|entry| {
         let name = entry.ok()?.file_name().into_string().ok()?;
         name.strip_suffix(".json")
-            .filter(|_| name != FILE && !name.starts_with('.'))
+            .filter(|_| name != CALIBRATION_FILE && !name.starts_with('.'))
             .map(str::to_owned)
     });
     let mut names: Vec<String> = names.collect();
@@ -125,7 +119,7 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, Failure
 fn of_run(
     report: &ReportDocument,
     json_folder: &Path,
-) -> Result<(Vec<LabelledAnswer>, Vec<String>), Failure> {
+) -> Result<(Vec<LabelledAnswer>, Vec<String>), AppError> {
     let store = LabelStore::new(json_folder, &report.run_id);
     let labels = label::read(&store, &answers(report))?;
     let (found, names, unscored) = labelled_answers(report, &labels);
@@ -147,42 +141,9 @@ fn of_report(known: &JudgeCalibration, report: &ReportDocument) -> String {
     format!("{}: {}\n", report.run_id, sentence.unwrap_or_default())
 }
 
-fn kept(json_folder: &Path) -> PathBuf {
-    json_folder.join(LABELS_FOLDER).join(FILE)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), AppError> {
     let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     folder
         .and_then(|()| file::replace(path, "calibrate", text))
-        .map_err(|error| Failure::setup(anyhow!("cannot write {}: {error}", path.display())))
-}
-
-/// The calibration of a judge before its run. One of another judge is dropped, and the reason told.
-pub(super) fn known(
-    project: &Project,
-    resolved: &ResolvedConfig,
-    now: &CalibratedJudge,
-) -> JudgeCalibration {
-    let path = kept(&project.report_folders(resolved).0);
-    let Ok(text) = std::fs::read(&path) else { return JudgeCalibration::None };
-    let dropped = |why: String| {
-        let why = format!("{why}, so that the calibration of the judge is dropped");
-        eprint(&format!(
-            "warning: {why}\nhint: label answers of this judge and run `selftest judge calibrate`\n"
-        ));
-        JudgeCalibration::OtherJudge(why)
-    };
-    match serde_json::from_slice::<LabelCalibration>(&text) {
-        Ok(found) if found.version != CALIBRATION_VERSION => {
-            dropped(format!("{} is of another version", path.display()))
-        }
-        Ok(found) => match found.judge.difference_from(now) {
-            Some(what) => {
-                dropped(format!("the judge has another {what} than when it was labelled"))
-            }
-            None => JudgeCalibration::Known(Arc::new(found)),
-        },
-        Err(error) => dropped(format!("{} is unreadable: {error}", path.display())),
-    }
+        .map_err(|error| AppError::setup(anyhow!("cannot write {}: {error}", path.display())))
 }

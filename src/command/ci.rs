@@ -11,18 +11,15 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::comment::link;
-use super::context::{Project, flags};
-use super::eprint;
-use super::failure::Failure;
-use super::resume::Purpose;
-use super::{resuming, run};
+use super::run;
 use crate::cli::{GlobalArgs, RunCommand};
 use crate::exit::Exit;
+use crate::ui::{self, Terminal, eprint};
+use selftest_app::{AppError, Project, SelfTest};
 use selftest_config::{Environment, FlagValue, ResolvedConfig, ValueOrigin};
 use selftest_harness::gate::GateMode;
 use selftest_reports::comment::render;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::terminal::DetailLevel;
 use selftest_text::file;
 
 /// Where the reports are in the folder of the JSON reports.
@@ -73,16 +70,15 @@ impl Service {
     }
 }
 
-pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let mut project = Project::open(global)?;
+pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, AppError> {
     // Logs are read later and in a browser: lines, and no colour.
+    let terminal = Terminal { ci: true, no_color: true, ..Terminal::new(global, args.run.quiet) };
+    let mut project = ui::open_with(global, terminal)?;
     project.environment.ci = true;
     project.environment.no_color = true;
-    if args.run.quiet {
-        project.detail = DetailLevel::Brief;
-    }
-    let mut flags = flags(&args.run);
-    let resolved = project.load(flags.clone())?;
+    let mut flags = Vec::new();
+    let settings = args.run.settings();
+    let resolved = project.load(settings.flags())?;
     let (gate, why) = gate(&project, &resolved);
     flags.push(FlagValue {
         pointer: "/gate".to_owned(),
@@ -98,28 +94,33 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
     fs::create_dir_all(&folder).map_err(|error| unwritten(&folder, &error))?;
     flags.extend(reports(&resolved, &folder, service)?);
     eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
-    let resolved = project.load(flags)?;
     let environment = &project.environment;
     let ended = match &args.run.resume {
-        Some(named) => resuming::go_on(&args.run, named, &project, &resolved).await,
-        None => run::run(&args.run, &project, &resolved, Purpose::Results).await,
+        Some(named) => Box::pin(run::resume(&args.run, named, &project, terminal)).await,
+        None => match SelfTest::builder(&project).settings(settings).flags(flags).run().await {
+            Ok(Some(run)) => {
+                run::show(&run, &args.run, terminal, false).map(|exit| (exit, Some(run)))
+            }
+            Ok(None) => Ok((Exit::NothingRan, None)),
+            Err(error) => Err(error),
+        },
     };
-    let ended = match ended {
+    let (exit, run) = match ended {
         Ok(ended) => ended,
-        Err(failure) => {
-            // The failure counts more than a file that cannot be written.
+        Err(error) => {
+            // The error counts more than a file that cannot be written.
             let _ = outputs(service, environment, Outputs::without_run("error"));
-            return Err(failure);
+            return Err(error);
         }
     };
-    let Some(conducted) = &ended.conducted else {
+    let Some(run) = run else {
         outputs(service, environment, Outputs::without_run("nothing_ran"))?;
-        return Ok(ended.exit);
+        return Ok(exit);
     };
-    let report = conducted.report()?;
+    let report = run.report()?;
     let written = write_comment(&project, &report, args, &folder);
     outputs(service, environment, Outputs::of(&report, &folder))?;
-    written.map(|()| ended.exit)
+    written.map(|()| exit)
 }
 
 /// The reports that CI reads, but for those that anybody asked for under another name.
@@ -127,10 +128,10 @@ fn reports(
     resolved: &ResolvedConfig,
     folder: &Path,
     service: Service,
-) -> Result<Vec<FlagValue>, Failure> {
+) -> Result<Vec<FlagValue>, AppError> {
     // Paths of the configuration are within the project.
     let folder = std::path::absolute(folder)
-        .map_err(|error| Failure::setup(anyhow!("{}: {error}", folder.display())))?;
+        .map_err(|error| AppError::setup(anyhow!("{}: {error}", folder.display())))?;
     let asked = resolved.config.reports.requests();
     let is_asked = |kind: &str| asked.iter().any(|request| request.kind() == kind);
     let wanted = |kind: &str, value: Value| FlagValue {
@@ -176,7 +177,7 @@ fn write_comment(
     report: &ReportDocument,
     args: &RunCommand,
     folder: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let text = render(
         report,
         args.key.as_deref().unwrap_or(DEFAULT_KEY),
@@ -189,8 +190,8 @@ fn write_comment(
     Ok(())
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::setup(anyhow!("cannot write {}: {error}", path.display()))
+fn unwritten(path: &Path, error: &std::io::Error) -> AppError {
+    AppError::setup(anyhow!("cannot write {}: {error}", path.display()))
         .hint(Some("name a folder that can be written with --output DIR"))
 }
 
@@ -215,7 +216,7 @@ impl Outputs {
 }
 
 /// Tells later steps of a job what came of it, where the service has a way.
-fn outputs(service: Service, environment: &Environment, told: Outputs) -> Result<(), Failure> {
+fn outputs(service: Service, environment: &Environment, told: Outputs) -> Result<(), AppError> {
     let path = environment.variables.get("GITHUB_OUTPUT").filter(|path| !path.is_empty());
     let Some(path) = path.filter(|_| service == Service::GitHub) else { return Ok(()) };
     let mut text = String::new();
@@ -228,7 +229,7 @@ fn outputs(service: Service, environment: &Environment, told: Outputs) -> Result
         .create(true)
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| Failure::setup(anyhow!("GITHUB_OUTPUT {path}: {error}")))
+    written.map_err(|error| AppError::setup(anyhow!("GITHUB_OUTPUT {path}: {error}")))
 }
 
 #[cfg(test)]

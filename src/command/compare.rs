@@ -4,44 +4,64 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
-use serde::{Deserialize, Serialize};
 
-use super::context::Project;
-use super::failure::Failure;
-use super::named_run::report;
-use super::{eprint, print};
-use crate::cli::GlobalArgs;
+use crate::cli::{Format, GlobalArgs, ReplayArgs};
 use crate::exit::Exit;
+use crate::ui::{self, Terminal};
+use crate::ui::{eprint, print};
+use selftest_app::{
+    AppError, ComparisonFormat, FinishedRun, Project, Replay, RunPurpose, find_report, replay,
+};
 use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Conclusion};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::{TerminalStyle, comparison};
 
-/// How a comparison is printed.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Format {
-    Text,
-    Json,
-    Markdown,
+/// Returns the format that the flags ask for; at most one is given.
+pub(super) const fn format(json: bool, markdown: bool) -> ComparisonFormat {
+    match (json, markdown) {
+        (true, _) => ComparisonFormat::Json,
+        (false, true) => ComparisonFormat::Markdown,
+        (false, false) => ComparisonFormat::Text,
+    }
 }
 
-impl Format {
-    /// By the flags, of which at most one is given.
-    pub(super) const fn of(json: bool, markdown: bool) -> Self {
-        match (json, markdown) {
-            (true, _) => Self::Json,
-            (false, true) => Self::Markdown,
-            (false, false) => Self::Text,
+/// Replays a run and compares both.
+pub(super) async fn replay_run(args: &ReplayArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let terminal = Terminal::new(global, false);
+    let project = ui::open_with(global, terminal)?;
+    let format = format(args.json, args.markdown);
+    let fail_if_worse = args.fail_if_worse;
+    let purpose = RunPurpose::Replay { format, fail_if_worse };
+    let replayed = replay(&project, args.settings(), &args.run, args.repeats, purpose).await?;
+    let Some(Replay { earlier, run }) = replayed else { return Ok(Exit::NothingRan) };
+    conclude_replay(&project, terminal, &earlier, &run, format, fail_if_worse)
+}
+
+/// Compares a finished replay with the run whose cases it has. A replay that did not finish prints its
+/// results instead.
+pub(super) fn conclude_replay(
+    project: &Project,
+    terminal: Terminal,
+    earlier: &ReportDocument,
+    run: &FinishedRun,
+    format: ComparisonFormat,
+    fail_if_worse: bool,
+) -> Result<Exit, AppError> {
+    match Exit::of_run(run, true)? {
+        Exit::Passed => show(project, earlier, &run.report()?, format, fail_if_worse),
+        exit => {
+            terminal.print_run(run, Format::Human)?;
+            Ok(exit)
         }
     }
 }
 
 /// Says what a comparison of two runs like this one can find.
-pub(super) fn plan(run: &str, json: bool, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) fn plan(run: &str, json: bool, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let report = report(&project, &resolved, run)?;
+    let report = find_report(&project, &resolved, run)?;
     let trials = comparison::trials(&report, Arm::Control);
     let cases: BTreeSet<&str> = trials.iter().map(|trial| trial.case.as_str()).collect();
     if cases.is_empty() {
@@ -54,7 +74,7 @@ pub(super) fn plan(run: &str, json: bool, global: &GlobalArgs) -> Result<Exit, F
 }
 
 /// Prints a plan.
-pub(super) fn print_plan(plan: &PowerPlan, json: bool) -> Result<Exit, Failure> {
+pub(super) fn print_plan(plan: &PowerPlan, json: bool) -> Result<Exit, AppError> {
     if json {
         print(&format!("{:#}\n", serde_json::json!(plan)))?;
     } else {
@@ -65,16 +85,16 @@ pub(super) fn print_plan(plan: &PowerPlan, json: bool) -> Result<Exit, Failure> 
 
 pub(super) fn execute(
     runs: [&str; 2],
-    format: Format,
+    format: ComparisonFormat,
     fail_if_worse: bool,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     // Reading takes most of the time, and large reports most of that.
     let (a, b) = std::thread::scope(|scope| {
-        let first = scope.spawn(|| report(&project, &resolved, runs[0]));
-        let b = report(&project, &resolved, runs[1]);
+        let first = scope.spawn(|| find_report(&project, &resolved, runs[0]));
+        let b = find_report(&project, &resolved, runs[1]);
         (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), b)
     });
     show(&project, &a?, &b?, format, fail_if_worse)
@@ -85,21 +105,21 @@ pub(super) fn show(
     project: &Project,
     a: &ReportDocument,
     b: &ReportDocument,
-    format: Format,
+    format: ComparisonFormat,
     fail_if_worse: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let found = comparison::compare(a, b).ok_or_else(|| {
         let error = anyhow!("no case of {} is in {}: nothing to compare", a.run_id, b.run_id);
-        Failure::usage(error).hint(Some(format!(
+        AppError::usage(error).hint(Some(format!(
             "cases are the same where prompt, hints and expectations are: `selftest suite freeze {}`, \
              then run its suite with --suite",
             a.run_id
         )))
     })?;
     match format {
-        Format::Json => print(&format!("{:#}\n", serde_json::json!(found)))?,
-        Format::Markdown => print(&comparison::markdown(&found))?,
-        Format::Text => {
+        ComparisonFormat::Json => print(&format!("{:#}\n", serde_json::json!(found)))?,
+        ComparisonFormat::Markdown => print(&comparison::markdown(&found))?,
+        ComparisonFormat::Text => {
             let style = TerminalStyle {
                 terminal: std::io::stdout().is_terminal(),
                 colour: std::io::stdout().is_terminal() && !project.environment.no_color,

@@ -7,12 +7,13 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::database;
-use super::{eprint, print, since};
+use super::since;
 use crate::cli::{DbAction, GlobalArgs, StoreArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_store::{BackupError, BackupOutcome, HumanDataPolicy, PruneCounts, Store};
 use selftest_text::wording::plural;
 
@@ -20,8 +21,8 @@ pub(super) async fn execute(
     action: &DbAction,
     args: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let store = Store::open(&database(&project, &args.database)).await?;
     let done = match action {
         DbAction::Backup { file } => backup(&store, &project.path(file), args.json).await,
@@ -38,10 +39,10 @@ pub(super) async fn execute(
     done.map(|()| Exit::Passed)
 }
 
-async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Failure> {
+async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), AppError> {
     let made = store.backup(file).await.map_err(|error| match error {
-        BackupError::Store(error) => Failure::from(error),
-        error @ BackupError::File { .. } => Failure::usage(anyhow!(error))
+        BackupError::Store(error) => AppError::from(error),
+        error @ BackupError::File { .. } => AppError::usage(anyhow!(error))
             .hint(Some("name a new file in a folder that you may write to")),
     })?;
     let shown = file.display();
@@ -61,13 +62,13 @@ async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Failure> {
                 quoted(&shown.to_string()),
                 quoted(&address)
             );
-            Err(Failure::usage(error).hint(Some(command)))
+            Err(AppError::usage(error).hint(Some(command)))
         }
     }
 }
 
 /// One line for each row.
-async fn export(store: &Store, output: Option<&Path>) -> Result<(), Failure> {
+async fn export(store: &Store, output: Option<&Path>) -> Result<(), AppError> {
     let mut writer: Box<dyn Write> = match output {
         None => Box::new(std::io::stdout().lock()),
         Some(file) => {
@@ -77,7 +78,7 @@ async fn export(store: &Store, output: Option<&Path>) -> Result<(), Failure> {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let opened = options.open(file);
             Box::new(opened.map_err(|error| {
-                Failure::usage(anyhow!("cannot write {}: {error}", file.display()))
+                AppError::usage(anyhow!("cannot write {}: {error}", file.display()))
                     .hint(Some("name a new file in a folder that you may write to"))
             })?)
         }
@@ -96,7 +97,7 @@ async fn export(store: &Store, output: Option<&Path>) -> Result<(), Failure> {
         }
         // A reader that has enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::setup(anyhow!("cannot write the export: {error}"))),
+        Err(error) => Err(AppError::setup(anyhow!("cannot write the export: {error}"))),
     }
 }
 
@@ -106,13 +107,13 @@ async fn prune(
     dry_run: bool,
     people: HumanDataPolicy,
     json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let now = selftest_clock::now();
     let before = since::moment_of("--older-than", older_than, now)?;
     if before > now {
         let error =
             anyhow!("--older-than {before} lies in the future: everything would be deleted");
-        return Err(Failure::usage(error).hint(Some("write 90d or 26w, or a date that is past")));
+        return Err(AppError::usage(error).hint(Some("write 90d or 26w, or a date that is past")));
     }
     let pruned = if dry_run {
         store.count_prunable(before, people).await?

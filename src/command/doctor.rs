@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity};
-use super::model::FetchBar;
-use super::print;
-use super::setup::Setup;
-use crate::cli::{Cli, GlobalArgs};
+use crate::cli::GlobalArgs;
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::FetchBar;
+use crate::ui::print;
+use selftest_app::AppError;
+use selftest_app::Project;
+use selftest_app::{FETCH_JUDGE, JudgeIdentity, RunSettings, RunSetup};
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
-use selftest_config::{Config, Environment, ResolvedConfig};
+use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
@@ -60,8 +60,8 @@ impl Findings {
     }
 }
 
-pub(super) async fn execute(json: bool, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn execute(json: bool, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     // A broken configuration is shown as `config check` shows it: nothing else can be looked at.
     let resolved = project.load(Vec::new())?;
     let mut findings = Findings::default();
@@ -153,8 +153,9 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
 
 async fn check_sut(project: &Project, resolved: &ResolvedConfig, findings: &mut Findings) {
     let redactor = Arc::new(project.redactor(resolved));
-    let args = <Cli as clap::Parser>::parse_from(["selftest"]).run.run;
-    let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[], earlier: None };
+    let args = RunSettings::default();
+    let setup =
+        RunSetup { project, resolved, args: &args, suite: None, hidden: &[], earlier: None };
     let what = "system under test";
     match setup.external_sut(&redactor, &project.protected(resolved)) {
         Ok(None) => findings.good(what, "chat: a model"),
@@ -219,7 +220,7 @@ async fn check_models(project: &Project, resolved: &ResolvedConfig, findings: &m
         None,
         redactor,
     );
-    let fetch = FetchBar::new(environment);
+    let fetch = FetchBar::new(environment.ci);
     let chat = config.sut.chat.as_ref().map(|chat| ("SUT model", &chat.model));
     let roles = [("generator model", &config.generator.model)].into_iter().chain(chat);
     for (what, name) in roles {
@@ -282,7 +283,7 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
 /// How well the judge tells good answers from bad ones: as measured before, else a first
 /// impression.
 async fn judgement_of(
-    environment: &Environment,
+    project: &Project,
     resolved: &ResolvedConfig,
     library: &PromptLibrary,
     model: &dyn ChatModel,
@@ -292,7 +293,7 @@ async fn judgement_of(
     let what = "judgement";
     let method = judge.method(library).await;
     let identity = JudgeIdentity::of(model, method, library, &resolved.rubric).await;
-    match identity.fitness(&environment.models, &resolved.config) {
+    match identity.fitness(&project.environment.models, &resolved.config) {
         Some(JudgeFitness { unfit: Some(why), .. }) => findings.doubtful(
             what,
             format!("{why}: what only a judge can decide stays unscored"),
@@ -300,7 +301,7 @@ async fn judgement_of(
         ),
         Some(known) => findings.good(what, known.sentence()),
         None => {
-            let impression = identity.impression(environment, judge, library).await;
+            let impression = identity.impression(project, judge, library).await;
             let detail = format!("not measured; {impression}. `selftest judge bench` measures it");
             findings.good(what, detail);
         }
@@ -342,7 +343,7 @@ async fn probe(
         max_questions_allowed: config.max_questions_allowed,
         allow_minor_format_deviation: config.allow_minor_format_deviation,
     };
-    judgement_of(&project.environment, resolved, &library, &*model, &judge, findings).await;
+    judgement_of(project, resolved, &library, &*model, &judge, findings).await;
     let started = Instant::now();
     let judgement = judge.judge(&library, &evidence, u64::from).await;
     let seconds = started.elapsed().as_secs_f64();

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::named_run::report;
-use super::{eprint, print};
 use crate::cli::GlobalArgs;
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::find_report;
 use selftest_config as config;
 use selftest_harness::experiment::power::inconclusive_reason;
 use selftest_reports::freeze::{FrozenSuite, freeze};
@@ -24,10 +24,10 @@ pub(super) fn execute(
     run: &str,
     output: Option<&Path>,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let report = report(&project, &resolved, run)?;
+    let report = find_report(&project, &resolved, run)?;
     let FrozenSuite { suite, left_out } = freeze(&report);
     if !report.complete {
         eprint(&format!("warning: {} did not come to its end\n", report.run_id));
@@ -60,15 +60,15 @@ pub(super) fn execute(
     Ok(Exit::Passed)
 }
 
-fn create(path: &PathBuf, text: &str) -> Result<(), Failure> {
+fn create(path: &PathBuf, text: &str) -> Result<(), AppError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
         file.write_all(text.as_bytes())
     });
     written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Failure::usage(anyhow!("{} exists already", path.display()))
+        ErrorKind::AlreadyExists => AppError::usage(anyhow!("{} exists already", path.display()))
             .hint(Some("name another file with --output")),
-        _ => Failure::setup(anyhow!("cannot write {}: {error}", path.display())),
+        _ => AppError::setup(anyhow!("cannot write {}: {error}", path.display())),
     })
 }

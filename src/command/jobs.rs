@@ -5,15 +5,16 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::{database, options};
-use super::grading::rubric;
-use super::improve::generator_on_request;
-use super::interruption::interruption;
-use super::print;
 use crate::cli::{GlobalArgs, JobsAction, SessionArgs, StoreArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::interruption;
+use crate::ui::print;
+use selftest_app::AppError;
+use selftest_app::Project;
+use selftest_app::generator_on_request;
+use selftest_app::rubric_in_use;
 use selftest_config::ResolvedConfig;
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_service::grader::SelfGrader;
@@ -32,7 +33,7 @@ pub(super) async fn execute(
     sessions: &SessionArgs,
     store: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     match action {
         JobsAction::Jobs => list(store, global).await,
         JobsAction::Run { name } => Box::pin(run(job(name, &[])?, sessions, store, global)).await,
@@ -40,8 +41,8 @@ pub(super) async fn execute(
     }
 }
 
-async fn list(args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+async fn list(args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let settings = project.load(Vec::new())?.config.jobs;
     let address = database(&project, &args.database);
     let store = Store::open(&address).await?;
@@ -62,13 +63,13 @@ async fn run(
     sessions: &SessionArgs,
     args: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let interrupted = interruption()?;
-    let project = Project::open(global)?;
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     let address = database(&project, &args.database);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
-    let grader = grader.with_rubric(rubric(&project)).await?;
+    let grader = grader.with_rubric(rubric_in_use(&project)).await?;
     let store = grader.store().clone();
     let (project, resolved) = (Arc::new(project), Arc::new(resolved));
     let settings = resolved.config.jobs.clone();
@@ -81,7 +82,7 @@ async fn run(
     store.close().await;
     let Some(summary) = summary.transpose()? else { return Ok(Exit::Interrupted) };
     let Some(summary) = summary else {
-        return Err(Failure::setup(anyhow!("another worker took {} over", job.name())));
+        return Err(AppError::setup(anyhow!("another worker took {} over", job.name())));
     };
     if args.json {
         print(&format!("{:#}\n", json!(summary)))?;
@@ -117,15 +118,15 @@ pub(super) fn skill_tracker(
     SkillTracker::new(store.clone(), settings.clone(), redactor)
 }
 
-async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let settings = project.load(Vec::new())?.config.jobs;
     let queue = GradingQueue::open(&database(&project, &args.database), &settings).await?;
     let number = queue.retry_failed(id).await?;
     queue.close().await;
     if let Some(id) = id.filter(|_| number == 0) {
         let shown = one_line(id, 80);
-        return Err(Failure::usage(anyhow!("no failed grading has the id {shown:?}"))
+        return Err(AppError::usage(anyhow!("no failed grading has the id {shown:?}"))
             .hint(Some("`selftest worker jobs` shows the ids of failed gradings")));
     }
     if args.json {
@@ -137,12 +138,12 @@ async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Resul
 }
 
 /// The scheduled job with that name; `others` are named in the error too.
-pub(super) fn job(name: &str, others: &[&str]) -> Result<JobKind, Failure> {
+pub(super) fn job(name: &str, others: &[&str]) -> Result<JobKind, AppError> {
     JobKind::from_name(name).ok_or_else(|| {
         let known: Vec<&str> =
             JobKind::ALL.iter().map(|job| job.name()).chain(others.iter().copied()).collect();
         let error = anyhow!("there is no job {:?}", one_line(name, 80));
-        Failure::usage(error).hint(Some(format!("write {}", known.join(" or "))))
+        AppError::usage(error).hint(Some(format!("write {}", known.join(" or "))))
     })
 }
 

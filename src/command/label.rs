@@ -6,12 +6,13 @@ use std::path::Path;
 use anyhow::anyhow;
 use console::{Key, Term};
 
-use super::context::Project;
-use super::failure::Failure;
-use super::named_run::report;
-use super::{eprint, print};
 use crate::cli::{GlobalArgs, LabelArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
+use selftest_app::find_report;
 use selftest_harness::calibration::labels::AnswerId;
 use selftest_harness::calibration::{Label, LabelFile};
 use selftest_reports::document::ReportDocument;
@@ -25,10 +26,10 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// Name of stdin for `--from`.
 const STDIN: &str = "-";
 
-pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let report = report(&project, &resolved, &args.run)?;
+    let report = find_report(&project, &resolved, &args.run)?;
     let answers = answers(&report);
     if answers.is_empty() {
         eprint(&format!("nothing to label: {} has no answer\n", report.run_id));
@@ -40,7 +41,8 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Fai
     match &args.from {
         Some(from) => {
             let named = from.display().to_string();
-            let wrong = |error: &dyn std::fmt::Display| Failure::usage(anyhow!("{named}: {error}"));
+            let wrong =
+                |error: &dyn std::fmt::Display| AppError::usage(anyhow!("{named}: {error}"));
             let text = given(&project, from).map_err(|error| wrong(&error))?;
             let found = LabelFile::parse(&text, report.run_id.as_str())
                 .and_then(|found| found.bind(&answers))
@@ -80,18 +82,17 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Fai
 }
 
 /// The labels that are kept of a run, each of an answer that it has.
-pub(super) fn read(store: &LabelStore, answers: &[AnswerId]) -> Result<LabelFile, Failure> {
+pub(super) fn read(store: &LabelStore, answers: &[AnswerId]) -> Result<LabelFile, AppError> {
     store.read(answers).map_err(|error| unkept(&error))
 }
 
-fn unkept(error: &LabelStoreError) -> Failure {
+fn unkept(error: &LabelStoreError) -> AppError {
     let words = anyhow!("{error}");
     match error {
-        LabelStoreError::Unreadable { .. } => {
-            Failure::usage(words).hint(Some("correct the file, or remove it to label the run anew"))
-        }
-        LabelStoreError::Refused(_) => Failure::usage(words),
-        LabelStoreError::Unwritten { .. } => Failure::setup(words),
+        LabelStoreError::Unreadable { .. } => AppError::usage(words)
+            .hint(Some("correct the file, or remove it to label the run anew")),
+        LabelStoreError::Refused(_) => AppError::usage(words),
+        LabelStoreError::Unwritten { .. } => AppError::setup(words),
     }
 }
 
@@ -112,18 +113,18 @@ fn ask(
     answers: &[AnswerId],
     labels: &mut LabelFile,
     store: &LabelStore,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let open: Vec<&AnswerId> =
         answers.iter().filter(|answer| labels.of(&answer.case).is_none()).collect();
     if open.is_empty() {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!("labelling takes a terminal"))
+        return Err(AppError::usage(anyhow!("labelling takes a terminal"))
             .hint(Some("hand labels over with --from FILE, or --from - for stdin")));
     }
     let term = Term::stdout();
-    let failed = |error: std::io::Error| Failure::setup(anyhow!("the terminal: {error}"));
+    let failed = |error: std::io::Error| AppError::setup(anyhow!("the terminal: {error}"));
     for (position, answer) in open.iter().enumerate() {
         let Some(text) = render_sections(report, answer) else { continue };
         let done = answers.len() - open.len() + position + 1;

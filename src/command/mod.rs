@@ -7,57 +7,37 @@ mod aa;
 mod allocator;
 mod baseline;
 mod calibrate;
-mod changed;
 mod ci;
-mod ci_reports;
 mod comment;
 mod compare;
-mod conducted;
-mod context;
 mod db;
 mod doctor;
-mod experiment;
-mod failure;
 mod freeze;
-mod gate;
 mod grade;
-mod grading;
-mod header;
 mod improve;
 mod init;
-mod interruption;
 mod jobs;
 mod judge;
 mod label;
 mod mcp;
 mod model;
-mod named_run;
-mod otlp;
 mod reflect;
 mod rejudge;
-mod replay;
 mod report;
-mod rerun;
-mod resume;
-mod resuming;
 mod run;
 mod schema;
 mod serve;
 mod sessions;
 mod settings;
-mod setup;
 mod signals;
 mod since;
-mod skill_creator;
-mod skill_file;
 mod skills;
 mod sources;
 mod suite;
-mod suite_file;
 mod watch;
 mod worker;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use clap::CommandFactory as _;
 use tracing_subscriber::filter::LevelFilter;
@@ -68,7 +48,8 @@ use crate::cli::{
     JudgeAction, ReportAction, RunCommand, SuiteAction,
 };
 use crate::exit::Exit;
-use failure::Failure;
+use crate::ui::{eprint, print_bytes};
+use selftest_app::AppError;
 
 /// Does what the command line says.
 pub fn execute(cli: Cli) -> Exit {
@@ -79,16 +60,16 @@ pub fn execute(cli: Cli) -> Exit {
     );
     start_log(cli.global.verbose.max(u8::from(talks)));
     let clock = selftest_clock::set_from_environment();
-    match clock.map_err(|error| Failure::usage(error.into())).and_then(|()| dispatch(cli)) {
+    match clock.map_err(|error| AppError::usage(error.into())).and_then(|()| dispatch(cli)) {
         Ok(exit) => exit,
         Err(failure) => {
             eprint(&failure.render(std::io::stderr().is_terminal()));
-            failure.exit
+            failure.kind().into()
         }
     }
 }
 
-fn dispatch(cli: Cli) -> Result<Exit, Failure> {
+fn dispatch(cli: Cli) -> Result<Exit, AppError> {
     let global = cli.global;
     if let Some(kind) = cli.generate {
         return generate(kind);
@@ -141,7 +122,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
-fn run_command(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, Failure> {
+fn run_command(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, AppError> {
     let runtime = runtime()?;
     if args.watch {
         return runtime.block_on(watch::execute(&args.run, global));
@@ -149,25 +130,22 @@ fn run_command(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, Failure> 
     if args.ci {
         return runtime.block_on(ci::execute(args, global));
     }
-    match &args.run.resume {
-        Some(named) => runtime.block_on(resuming::execute(&args.run, named, global)),
-        None => runtime.block_on(run::execute(&args.run, global)),
-    }
+    runtime.block_on(run::execute(&args.run, global))
 }
 
-fn compare_command(args: CompareArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+fn compare_command(args: CompareArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
     let (json, markdown, fail_if_worse) = (args.json, args.markdown, args.fail_if_worse);
     match args.comparison() {
         Comparison::Runs([a, b]) => {
-            compare::execute([&a, &b], compare::Format::of(json, markdown), fail_if_worse, global)
+            compare::execute([&a, &b], compare::format(json, markdown), fail_if_worse, global)
         }
         Comparison::Power(run) => compare::plan(&run, json, global),
         Comparison::Itself(args) => runtime()?.block_on(aa::execute(&args, global)),
-        Comparison::Replay(args) => runtime()?.block_on(replay::execute(&args, global)),
+        Comparison::Replay(args) => runtime()?.block_on(compare::replay_run(&args, global)),
     }
 }
 
-fn judge_command(action: JudgeAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+fn judge_command(action: JudgeAction, global: &GlobalArgs) -> Result<Exit, AppError> {
     match action {
         JudgeAction::Bench(args) => runtime()?.block_on(judge::bench(&args, global)),
         JudgeAction::Attack(args) => runtime()?.block_on(judge::attack(&args, global)),
@@ -178,7 +156,7 @@ fn judge_command(action: JudgeAction, global: &GlobalArgs) -> Result<Exit, Failu
     }
 }
 
-fn improve_command(action: ImproveAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+fn improve_command(action: ImproveAction, global: &GlobalArgs) -> Result<Exit, AppError> {
     let runtime = runtime()?;
     match action {
         ImproveAction::Gaps { store, action } => {
@@ -201,7 +179,7 @@ fn improve_command(action: ImproveAction, global: &GlobalArgs) -> Result<Exit, F
 }
 
 /// Prints the man page or the completions of a shell.
-fn generate(kind: Generated) -> Result<Exit, Failure> {
+fn generate(kind: Generated) -> Result<Exit, AppError> {
     use clap_complete::Shell;
 
     let mut text = Vec::new();
@@ -209,7 +187,7 @@ fn generate(kind: Generated) -> Result<Exit, Failure> {
         Generated::Man => {
             clap_mangen::Man::new(Cli::command())
                 .render(&mut text)
-                .map_err(|error| Failure::setup(anyhow::anyhow!(error)))?;
+                .map_err(|error| AppError::setup(anyhow::anyhow!(error)))?;
             return print_bytes(&text).map(|()| Exit::Passed);
         }
         Generated::CompleteBash => Shell::Bash,
@@ -222,11 +200,11 @@ fn generate(kind: Generated) -> Result<Exit, Failure> {
     print_bytes(&text).map(|()| Exit::Passed)
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime() -> Result<tokio::runtime::Runtime, AppError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).enable_all();
     let runtime = has_descriptors().and_then(|()| builder.build());
-    runtime.map_err(|error| Failure::setup(anyhow::anyhow!("cannot start threads: {error}")))
+    runtime.map_err(|error| AppError::setup(anyhow::anyhow!("cannot start threads: {error}")))
 }
 
 /// Whether so many files can be open at once as any command needs: tokio panics where there is no
@@ -261,24 +239,4 @@ fn start_log(verbose: u8) {
     let subscriber = tracing_subscriber::registry().with(own_only).with(layer);
     // An error means that a library user has a log already.
     let _ = tracing::subscriber::set_global_default(subscriber);
-}
-
-/// Prints a result on stdout. A reader that went away is no fault.
-fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
-}
-
-fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::setup(anyhow::anyhow!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Tells people something on stderr; when even that fails there is nobody to tell.
-fn eprint(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,66 +1,20 @@
 //! `selftest judge model list|pull|path`, and the bar that shows a fetch.
 
-use std::io::IsTerminal as _;
-use std::sync::OnceLock;
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::context::Project;
-use super::failure::Failure;
-use super::{eprint, print};
 use crate::cli::{GlobalArgs, ModelAction};
 use crate::exit::Exit;
-use selftest_config::Environment;
+use crate::ui::print;
+use crate::ui::{self, FetchBar};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_models::locator::FetchObserver;
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::{OllamaServer, base_address};
 use selftest_models::{ModelError, model_files};
 
-/// Shows what is fetched: one line, and a bar where there is a terminal.
-pub(super) struct FetchBar {
-    plain: bool,
-    bar: OnceLock<ProgressBar>,
-}
-
-impl FetchBar {
-    pub(super) fn new(environment: &Environment) -> Self {
-        Self { plain: environment.ci || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
-    }
-}
-
-impl FetchObserver for FetchBar {
-    fn announce(&self, line: &str) {
-        eprint(&format!("{line}\n"));
-    }
-
-    fn progress(&self, progress: model_files::TransferProgress) {
-        if self.plain {
-            return;
-        }
-        let bar = self.bar.get_or_init(|| {
-            let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::stderr());
-            let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-            bar.set_style(
-                ProgressStyle::with_template(style)
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar
-        });
-        bar.set_position(progress.done);
-    }
-}
-
-impl Drop for FetchBar {
-    fn drop(&mut self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     match action {
         ModelAction::List { json } => list(&project, json).await,
         ModelAction::Pull { source, sha256 } => pull(&project, &source, sha256.as_deref()).await,
@@ -81,9 +35,9 @@ pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<
     }
 }
 
-async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<Exit, Failure> {
+async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<Exit, AppError> {
     let environment = &project.environment.models;
-    let bar = FetchBar::new(&project.environment);
+    let bar = FetchBar::new(project.environment.ci);
     let progress = |progress| bar.progress(progress);
     let known =
         model_files::CatalogueEntry::find(source.strip_prefix("embedded/").unwrap_or(source));
@@ -104,7 +58,7 @@ async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<E
     Ok(Exit::Passed)
 }
 
-async fn list(project: &Project, as_json: bool) -> Result<Exit, Failure> {
+async fn list(project: &Project, as_json: bool) -> Result<Exit, AppError> {
     let environment = &project.environment.models;
     let settings = ModelSettings {
         connect_seconds: 2.0,

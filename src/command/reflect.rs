@@ -7,12 +7,13 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::database;
-use super::{eprint, print};
 use crate::cli::{GlobalArgs, GradeReflectionArgs, ReflectAction, StoreArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_config::ResolvedConfig;
 use selftest_grading::grade::reflection::{
     Reflection, ReflectionRules, ReflectionScore, parse_reflections,
@@ -38,8 +39,8 @@ pub(super) async fn execute(
     action: &ReflectAction,
     args: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     let store = Store::open(&database(&project, &args.database)).await?;
     let grader = reflection_grader(&project, &resolved, store.clone())?;
@@ -63,7 +64,7 @@ pub(super) fn reflection_grader(
     project: &Project,
     resolved: &ResolvedConfig,
     store: Store,
-) -> Result<ReflectionGrader, Failure> {
+) -> Result<ReflectionGrader, AppError> {
     let settings = resolved.config.grade.reflection.clone();
     let read = |path: &Path| {
         let shown = path.display();
@@ -75,7 +76,7 @@ pub(super) fn reflection_grader(
     };
     let rules = ReflectionRules::new(&settings, read).map_err(|faults| {
         let words: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        Failure::usage(anyhow!(words.join("; ")))
+        AppError::usage(anyhow!(words.join("; ")))
     })?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     Ok(ReflectionGrader::new(store, settings, rules, redactor))
@@ -95,7 +96,7 @@ async fn grade(
     grader: &ReflectionGrader,
     project: &Project,
     json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let is_stdin = asked.file == Path::new("-");
     let shown = if is_stdin { "stdin".to_owned() } else { asked.file.display().to_string() };
     let text = if is_stdin {
@@ -104,9 +105,9 @@ async fn grade(
         let file = File::open(project.path(&asked.file)).map_err(|error| error.to_string());
         file.and_then(|file| bounded(file, MAX_FILE_BYTES))
     };
-    let text = text.map_err(|why| Failure::usage(anyhow!("cannot read {shown}: {why}")))?;
+    let text = text.map_err(|why| AppError::usage(anyhow!("cannot read {shown}: {why}")))?;
     let documents = parse_reflections(&text)
-        .map_err(|error| Failure::usage(anyhow!("{shown}, {error}")).hint(Some(EXAMPLE)))?;
+        .map_err(|error| AppError::usage(anyhow!("{shown}, {error}")).hint(Some(EXAMPLE)))?;
     let count = documents.len();
     let mut scores = Vec::new();
     for (place, document) in documents.into_iter().enumerate() {
@@ -144,7 +145,7 @@ fn project_of(asked: &GradeReflectionArgs, document: &Map<String, Value>) -> Str
 }
 
 /// The reflections before it are kept: what was graded is not lost.
-fn refused(fault: ReflectionError, shown: &str, place: usize, count: usize) -> Failure {
+fn refused(fault: ReflectionError, shown: &str, place: usize, count: usize) -> AppError {
     match fault {
         ReflectionError::Store(error) => error.into(),
         fault => {
@@ -155,12 +156,12 @@ fn refused(fault: ReflectionError, shown: &str, place: usize, count: usize) -> F
                 _ => None,
             };
             let what = format!("{shown}, reflection {place} of {count}");
-            Failure::usage(anyhow::Error::new(fault).context(what)).hint(hint)
+            AppError::usage(anyhow::Error::new(fault).context(what)).hint(hint)
         }
     }
 }
 
-async fn recover(grader: &ReflectionGrader, score: &ReflectionScore) -> Result<(), Failure> {
+async fn recover(grader: &ReflectionGrader, score: &ReflectionScore) -> Result<(), AppError> {
     for fault in grader.notify_recovery_hook(score).await? {
         eprint(&format!("warning: {}\n", one_line(&fault, 400)));
     }
@@ -172,7 +173,7 @@ async fn scores(
     project: Option<&str>,
     limit: u32,
     json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let Some(project) = project else {
         let projects = grader.store().reflecting_projects(None, limit).await?.items;
         if json {
@@ -200,7 +201,7 @@ async fn weak(
     project: Option<&str>,
     limit: u32,
     json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     if let (Some(project), true) = (project, json) {
         let found = grader.weak_reflections(project, limit, None).await?;
         print(&format!("{:#}\n", json!(found)))?;
@@ -224,7 +225,7 @@ async fn trend(
     grader: &ReflectionGrader,
     project: Option<&str>,
     json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let weeks = grader.trend(project).await?;
     // Thresholds are of a project: agents of different ones are not each other's history.
     let proposal = match project {

@@ -1,248 +1,78 @@
-//! The main job: run the scenarios, write the reports, say how it went.
+//! `selftest run`: runs the scenarios or a suite, or resumes a run.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::anyhow;
-
-use super::changed;
-use super::ci_reports::{self, CiReports};
-use super::conducted::{Conducted, Ended, Kept, conduct, report_files};
-use super::context::{Project, flags};
-use super::eprint;
-use super::failure::Failure;
-use super::interruption::cancel_on_interrupt;
-use super::named_run;
-use super::resume::{self, CasesOf, Purpose, Request, Start};
-use super::setup::Setup;
-use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
-use super::suite_file::SuiteFile;
-use super::{gate, rejudge, rerun};
-use crate::cli::{GlobalArgs, RunArgs};
-use crate::exit::Exit;
-use selftest_config::{Config, ResolvedConfig};
-use selftest_harness::run::execute::RunOptions;
-use selftest_harness::run::plan::{
-    PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
+use selftest_app::{
+    AppError, CasesOf, ContinuedRun, FinishedRun, Project, RunPurpose, SelfTest, continue_run,
+    find_report,
 };
-use selftest_harness::sut::namespace::RunId;
-use selftest_models::journaled::{CallLog, CallSink};
-use selftest_reports::skill_creator::ArmConfiguration;
-use selftest_reports::terminal::DetailLevel;
+use selftest_harness::outcome::rejudged::VerdictChanges;
 
-pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let mut project = Project::open(global)?;
-    if args.quiet {
-        project.detail = DetailLevel::Brief;
+use super::{aa, compare, skills};
+use crate::cli::{Format, GlobalArgs, RunArgs};
+use crate::exit::Exit;
+use crate::ui::{self, Terminal, eprint};
+
+pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let terminal = Terminal::new(global, args.quiet);
+    let project = ui::open_with(global, terminal)?;
+    if let Some(named) = &args.resume {
+        return Box::pin(resume(args, named, &project, terminal)).await.map(|(exit, _)| exit);
     }
-    let resolved = project.load(flags(args))?;
-    run(args, &project, &resolved, Purpose::Results).await.map(|ended| ended.exit)
+    let Some(run) = SelfTest::builder(&project).settings(args.settings()).run().await? else {
+        return Ok(Exit::NothingRan);
+    };
+    show(&run, args, terminal, false)
 }
 
-/// Runs what the flags say. Only for the results' own sake are they printed.
-pub(super) async fn run(
+/// Prints the results of a run, and what changed if it judged answers again.
+pub(super) fn show(
+    run: &FinishedRun,
     args: &RunArgs,
-    project: &Project,
-    resolved: &ResolvedConfig,
-    purpose: Purpose,
-) -> Result<Ended, Failure> {
-    ci_reports::check_once(&args.report)?;
-    let allowed = &args.trials.allow_commands;
-    if let (None, false, Some(name)) = (&args.suite, args.rerun_failed, allowed.first()) {
-        return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
+    terminal: Terminal,
+    is_rejudged: bool,
+) -> Result<Exit, AppError> {
+    if is_rejudged && args.format == Format::Json {
+        // stdout holds the report and nothing else.
+        let changes = VerdictChanges::of(run.cases().iter().map(|case| &**case));
+        eprint(&format!("{}\n", changes.sentence()));
     }
-    let cases_of = args.rerun_failed.then(|| CasesOf::NotPassed(named_run::LATEST.to_owned()));
-    let request = Request { args: args.clone(), flags: resolved.flags.clone(), cases_of, purpose };
-    run_request(request.clone(), Start::New(Box::new(request)), project, resolved).await
+    terminal.print_run(run, args.format)?;
+    Exit::of_run(run, args.gate.exit_zero)
 }
 
-/// Runs the cases of a command, from their beginning or from where they were broken off.
-pub(super) async fn run_request(
-    request: Request,
-    mut start: Start,
-    project: &Project,
-    resolved: &ResolvedConfig,
-) -> Result<Ended, Failure> {
-    let prints = matches!(request.purpose, Purpose::Results);
-    let allowed = request.args.trials.allow_commands.clone();
-    let mut args = request.args;
-    let mut suite = match &request.cases_of {
-        None => {
-            let load = |path: &PathBuf| SuiteFile::load(project, path, &allowed);
-            args.suite.as_ref().map(load).transpose()?
-        }
-        Some(CasesOf::NotPassed(named)) => match rerun::failed(project, resolved, &args, named)? {
-            rerun::Again::Nothing => return Ok(Ended::NOTHING),
-            rerun::Again::Cases { suite, args: again, run } => {
-                args = *again;
-                start.name_cases_of(CasesOf::NotPassed(run));
-                Some(*suite)
-            }
-        },
-        Some(CasesOf::Rejudged(named)) => {
-            let conducted = rejudge::rejudge(project, resolved, &args, named, start).await?;
-            return conducted
-                .map_or(Ok(Ended::NOTHING), |conducted| conducted.ended(project, &args, prints));
-        }
-        Some(CasesOf::Replayed(named)) => {
-            let (report, file) = named_run::found(project, resolved, named)?;
-            Some(SuiteFile::replaying(project, &report, file, &allowed)?)
-        }
-    };
-    if let Some(suite) = &mut suite {
-        suite.check_loading(&resolved.config);
-        if suite.is_folder && args.skill_creator.is_some() {
-            let error = anyhow!("--skill-creator takes the cases of one skill");
-            return Err(Failure::usage(error).hint(Some("name one evals.json with --suite")));
-        }
-    }
-    let conducted = run_cases(project, resolved, &args, suite.as_ref(), start).await?;
-    let Some(conducted) = conducted else { return Ok(Ended::NOTHING) };
-    if let Some(folder) = &args.skill_creator {
-        let report = conducted.report()?;
-        let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
-        let (skill, name) = match skill {
-            Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
-            None => ("none", WITHOUT_SKILL),
-        };
-        let configuration = ArmConfiguration { name, report: &report };
-        skill_creator::write(project, folder, skill, &[configuration])?;
-    }
-    conducted.ended(project, &args, prints)
-}
-
-/// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
-pub(super) async fn run_cases(
-    project: &Project,
-    resolved: &ResolvedConfig,
+/// Resumes a run, and concludes as the command that started it. The run is absent if nothing was left,
+/// or if it was an experiment.
+pub(super) async fn resume(
     args: &RunArgs,
-    suite: Option<&SuiteFile>,
-    mut start: Start,
-) -> Result<Option<Conducted>, Failure> {
-    for warning in &resolved.warnings {
-        eprint(&format!("warning: {warning}\n"));
-    }
-    if args.limits.max_cost.is_some() && resolved.config.prices.models.is_empty() {
-        return Err(Failure::usage(anyhow!("--max-cost needs prices, and there are none"))
-            .hint(Some("state what models cost in `prices.models` of the config")));
-    }
-    let mut plan = planned(args, &resolved.config, suite)?;
-    if plan.is_empty() {
-        match args.shard {
-            Some(shard) => eprint(&format!("nothing to run: shard {shard} has no case\n")),
-            None => eprint("nothing to run: no scenario was selected\n"),
+    named: &str,
+    project: &Project,
+    terminal: Terminal,
+) -> Result<(Exit, Option<FinishedRun>), AppError> {
+    let settings = args.settings();
+    let resolved = project.load(settings.flags())?;
+    let json = args.format == Format::Json;
+    let continued = continue_run(project, &resolved, &settings, named, json).await?;
+    let (run, request) = match continued {
+        ContinuedRun::Nothing => return Ok((Exit::NothingRan, None)),
+        ContinuedRun::Experiment(finished, options, json) => {
+            let exit = skills::experiment::show(project, &finished, &options, json)?;
+            return Ok((exit, None));
         }
-        return Ok(None);
-    }
-    let baseline = gate::opened(project, resolved)?;
-    // Generated cases are others in each run.
-    let sut_digest = match suite {
-        Some(_) => changed::sut_digest(project, resolved)?,
-        None => None,
+        ContinuedRun::Run(run, request) => (*run, *request),
     };
-    let log = Arc::new(CallLog::with_calls(start.take_calls()));
-    let earlier = start.earlier(&log);
-    let setup = Setup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
-    setup.read_named_files(&mut plan)?;
-    let mut digests = resume::digests_of_settings(&resolved.config, &plan);
-    start.check(&digests)?;
-    let run_id = match earlier.header {
-        Some(header) => header.run_id.clone(),
-        None => RunId::fresh(selftest_clock::now()),
-    };
-    let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
-    let ci_reports = CiReports::open(project, resolved)?;
-    let prepared = setup.prepare(&plan).await?;
-    digests.extend(prepared.digests(&resolved.rubric.digest()));
-    start.check(&digests)?;
-    if let Some(skill) = plan.iter().find_map(|case| case.given_skill.as_ref()) {
-        // Whether skills can be handed over at all is known before the first case.
-        prepared.runner.sut.with_skill(Arc::clone(skill))?;
-    }
-    let header = Arc::new(setup.header(run_id, &plan, &prepared));
-    if let Some(digest) = &sut_digest {
-        let weights = prepared.sut_weights.as_deref();
-        changed::name_cases(resolved, &header, (digest, weights), &mut plan)?;
-    }
-    match (args.changed, &sut_digest) {
-        (false, _) => {}
-        (true, Some(_)) => changed::keep_unchanged(project, resolved, &mut plan),
-        (true, None) => changed::say_undeclared(),
-    }
-    for line in named_run::changed_models(project, resolved, &header.models) {
-        eprint(&format!("warning: {line}\n"));
-    }
-    let existing = gate::existing(resolved, suite);
-    let gate = gate::gate(resolved, baseline, &header, existing);
-    let course = RunOptions {
-        fail_fast: args.gate.fail_fast,
-        limits: args.limits.limits(),
-        recalled: earlier.cases.to_vec(),
-        ..RunOptions::new(gate, cancel_on_interrupt())
-    };
-    let journal = start.journal(project, resolved, &header, digests)?;
-    log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
-    let kept = Kept { files, journal };
-    let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
-    conducted.report_to_ci(project, resolved, &ci_reports).await;
-    Ok(Some(conducted))
-}
-
-/// The cases of a suite, or the scenarios of which cases are made.
-pub(super) fn planned(
-    args: &RunArgs,
-    config: &Config,
-    suite: Option<&SuiteFile>,
-) -> Result<Vec<PlannedCase>, Failure> {
-    let selection = match &args.trials.scenarios {
-        Some(text) => ScenarioSelection::parse(text)
-            .map_err(|why| Failure::usage(anyhow!("--scenarios `{text}`: {why}")))?,
-        None => ScenarioSelection::All,
-    };
-    let planned = match suite {
-        Some(file) => {
-            let mut cases = file.suite.cases.clone();
-            for scenario in cases.iter_mut().map(|case| &mut case.scenario) {
-                // What is said on the command line counts more than what held at the time.
-                scenario.strictness = scenario.strictness.filter(|_| args.strictness.is_none());
-                scenario.min_score_to_pass =
-                    scenario.min_score_to_pass.filter(|_| args.min_score.is_none());
-                scenario.timeout_seconds =
-                    scenario.timeout_seconds.filter(|_| args.trials.timeout.is_none());
-            }
-            plan_suite(&cases, &selection, defaults(config), args.repeats)
-                .map(|mut planned| {
-                    for case in &mut planned {
-                        file.equip(case, config);
-                    }
-                    planned
-                })
-                .and_then(|mut planned| {
-                    let ids = ScenarioSelection::Named(file.to_generate.clone());
-                    let more = plan(&config.scenarios, &ids, defaults(config))?;
-                    let offset = planned.len();
-                    let at = |case: PlannedCase| PlannedCase { index: offset + case.index, ..case };
-                    planned.extend(more.into_iter().map(at));
-                    Ok(planned)
-                })
+    let exit_zero = request.settings.gate.exit_zero;
+    let exit = match (&request.purpose, &request.cases_of) {
+        (RunPurpose::SelfComparison { json }, _) => aa::conclude(project, &run, *json)?,
+        (RunPurpose::Replay { format, fail_if_worse }, Some(CasesOf::Replayed(earlier))) => {
+            let resolved = project.load(request.flags.clone())?;
+            let earlier = find_report(project, &resolved, earlier)?;
+            compare::conclude_replay(project, terminal, &earlier, &run, *format, *fail_if_worse)?
         }
-        None => plan(&config.scenarios, &selection, defaults(config)),
+        _ => {
+            let is_rejudged = matches!(request.cases_of, Some(CasesOf::Rejudged(_)));
+            let mut args = args.clone();
+            args.gate.exit_zero = exit_zero;
+            show(&run, &args, terminal, is_rejudged)?
+        }
     };
-    let mut planned = planned.map_err(|why| Failure::usage(anyhow!(why)))?;
-    if let Some(shard) = args.shard {
-        shard.retain_own(&mut planned);
-    }
-    Ok(planned)
-}
-
-fn defaults(config: &Config) -> ScenarioDefaults {
-    ScenarioDefaults {
-        strictness: config.strictness,
-        min_score_to_pass: config.min_score_to_pass,
-        safety_floor: config.safety_floor,
-        allow_minor_format_deviation: config.allow_minor_format_deviation,
-        max_questions_allowed: config.max_questions_allowed,
-        timeout: Duration::from_secs_f64(config.timeout_seconds),
-    }
+    Ok((exit, Some(run)))
 }

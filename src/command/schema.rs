@@ -1,24 +1,24 @@
 //! `selftest config schema config|report|verdict|suite|baseline`.
 
-use super::context::Project;
-use super::failure::Failure;
-use super::print;
 use crate::cli::{GlobalArgs, SchemaName};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::print;
+use selftest_app::AppError;
 use selftest_config as config;
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::judge;
 use selftest_reports as report;
 use serde_json::json;
 
-pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, AppError> {
     let schema = match which {
         SchemaName::Config => config::schema().clone(),
         SchemaName::Suite => config::suite::schema().clone(),
         SchemaName::Baseline => json!(schemars::schema_for!(Baseline)),
         SchemaName::Report => report::document::schema(),
         SchemaName::Verdict => {
-            let resolved = Project::open(global)?.load(Vec::new())?;
+            let resolved = ui::open(global)?.load(Vec::new())?;
             judge::verdict::schema(&resolved.rubric)
         }
     };

@@ -8,16 +8,17 @@ use anyhow::anyhow;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::database;
-use super::grading::{GradersOnRequest, finder, rubric};
-use super::interruption::interruption;
 use super::jobs::skill_tracker;
-use super::print;
 use super::reflect::reflection_grader;
 use crate::cli::{DatabaseArgs, GlobalArgs, ServeArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::interruption;
+use crate::ui::print;
+use selftest_app::AppError;
+use selftest_app::Project;
+use selftest_app::{GradersOnRequest, grader_finder, rubric_in_use};
 use selftest_reports::RunArchive;
 use selftest_server::{AccessSettings, App, ImprovementSettings, SkillQueue, serve};
 use selftest_service::grader::keep_tallies_current;
@@ -30,29 +31,30 @@ pub(super) async fn execute(
     args: &ServeArgs,
     store: &DatabaseArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let token = token(args, &project)?;
     let address = SocketAddr::new(args.addr, args.port);
     if token.is_none() && !args.addr.is_loopback() {
         let error = anyhow!("{address} can be reached from other machines and no token is set");
         let hint = "set --token-file or SELFTEST_TOKEN, or listen on 127.0.0.1";
-        return Err(Failure::usage(error).hint(Some(hint)));
+        return Err(AppError::usage(error).hint(Some(hint)));
     }
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let database = database(&project, store);
-    let store = Store::open_low_memory(&database).await?.with_rubric(rubric(&project)).await?;
+    let store =
+        Store::open_low_memory(&database).await?.with_rubric(rubric_in_use(&project)).await?;
     let queue = GradingQueue::open(&database, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.
     let interrupted = interruption()?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::setup(anyhow!("cannot listen on {address}: {error}"))
+        AppError::setup(anyhow!("cannot listen on {address}: {error}"))
             .hint(Some("use another port with --port; 0 takes a free one"))
     })?;
     let address: SocketAddr =
-        listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
+        listener.local_addr().map_err(|error| AppError::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
     let improvement = ImprovementSettings {
         routing: resolved.config.routing.clone(),
@@ -68,7 +70,7 @@ pub(super) async fn execute(
         let model = args.model.clone();
         let (project, resolved) = (Arc::new(project), Arc::new(resolved));
         let graders = GradersOnRequest::new(project, resolved, store.clone(), model);
-        let find = finder(graders);
+        let find = grader_finder(graders);
         GradingWorker::new(store.clone(), queue.clone(), find, concurrency as usize)
     });
     let runs = RunArchive::new(json_folder);
@@ -109,25 +111,25 @@ pub(super) async fn execute(
     skills.drain().await;
     queue.close().await;
     store.close().await;
-    served.map_err(|error| Failure::setup(anyhow!(error)))?;
+    served.map_err(|error| AppError::setup(anyhow!(error)))?;
     Ok(Exit::Passed)
 }
 
 /// The token of the command line, the environment or a file.
-fn token(args: &ServeArgs, project: &Project) -> Result<Option<SecretString>, Failure> {
+fn token(args: &ServeArgs, project: &Project) -> Result<Option<SecretString>, AppError> {
     let (token, origin) = match (&args.token, &args.token_file) {
         (None, None) => return Ok(None),
         (Some(token), _) => (token.clone(), "--token".to_owned()),
         (None, Some(file)) => {
             let origin = file.display().to_string();
             let token = fs::read_to_string(project.path(file))
-                .map_err(|error| Failure::usage(anyhow!("cannot read {origin}: {error}")))?;
+                .map_err(|error| AppError::usage(anyhow!("cannot read {origin}: {error}")))?;
             (token, origin)
         }
     };
     let token = token.trim();
     if token.is_empty() {
-        return Err(Failure::usage(anyhow!("the token of {origin} is empty")));
+        return Err(AppError::usage(anyhow!("the token of {origin} is empty")));
     }
     Ok(Some(token.into()))
 }

@@ -1,21 +1,22 @@
 //! `selftest config check|show`.
 
-use super::context::{Project, flags};
-use super::failure::Failure;
-use super::{eprint, print, schema};
+use super::schema;
 use crate::cli::{ConfigAction, GlobalArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_config::{self as config, show};
 use selftest_text::wording::plural;
 
-pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, AppError> {
     let (args, shown) = match action {
         ConfigAction::Check(args) => (args, false),
         ConfigAction::Show(args) => (args, true),
         ConfigAction::Schema { which } => return schema::execute(*which, global),
     };
-    let project = Project::open(global)?;
-    let resolved = project.load(flags(args))?;
+    let project = ui::open(global)?;
+    let resolved = project.load(args.settings().flags())?;
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }

@@ -4,12 +4,13 @@ use std::io::Read as _;
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::failure::Failure;
+use super::since;
 use super::sources::{nothing_found, roots};
-use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, SessionArgs, SignalsAction};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_grading::signal::{MessageSignals, classify_signals};
 use selftest_service::grader::{
     GraderOptions, SignalCounts, SignalMessage, SignalScan, scan_signals,
@@ -23,7 +24,7 @@ const MAX_INPUT_BYTES: u64 = 1024 * 1024;
 /// Bytes of a message in the list.
 const MAX_COLUMN: usize = 80;
 
-pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exit, AppError> {
     match action {
         SignalsAction::Classify { message, previous, skill, json } => {
             let message = match message.as_deref() {
@@ -42,18 +43,18 @@ pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exi
     }
 }
 
-fn read_stdin() -> Result<String, Failure> {
+fn read_stdin() -> Result<String, AppError> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
         .take(MAX_INPUT_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::usage(anyhow!("cannot read standard input: {error}")))?;
+        .map_err(|error| AppError::usage(anyhow!("cannot read standard input: {error}")))?;
     if bytes.len() as u64 > MAX_INPUT_BYTES {
         let most = MAX_INPUT_BYTES / 1024;
-        return Err(Failure::usage(anyhow!("standard input has more than {most} KiB")).hint(Some(
-            "hand over one message; for sessions there is `selftest improve signals scan`",
-        )));
+        return Err(AppError::usage(anyhow!("standard input has more than {most} KiB")).hint(
+            Some("hand over one message; for sessions there is `selftest improve signals scan`"),
+        ));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -77,8 +78,8 @@ fn scan(
     args: &SessionArgs,
     as_json: bool,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let roots = roots(&project, args)?;
     let since =
         args.since.as_ref().map(|text| since::moment(text, selftest_clock::now())).transpose()?;

@@ -5,15 +5,15 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::failure::Failure;
+use selftest_app::AppError;
 
 /// The moment that the flag means, counted from `now`. Dates begin at midnight UTC.
-pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, AppError> {
     moment_of("--since", text, now)
 }
 
 /// The same for a flag of that name.
-pub(super) fn moment_of(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(super) fn moment_of(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp, AppError> {
     let hours = |text: &str| {
         let unit = text.chars().next_back()?;
         let number: i64 = text[..text.len() - unit.len_utf8()].trim().parse().ok()?;
@@ -31,7 +31,7 @@ pub(super) fn moment_of(flag: &str, text: &str, now: Timestamp) -> Result<Timest
     let time = || text.parse::<Timestamp>().ok();
     hours(text).or_else(time).or_else(date).ok_or_else(|| {
         let shown = selftest_text::one_line(text, 60);
-        Failure::usage(anyhow!("{flag} {shown:?} is not a valid time"))
+        AppError::usage(anyhow!("{flag} {shown:?} is not a valid time"))
             .hint(Some("write 12h, 30d or 2w, or a date such as 2026-11-01"))
     })
 }

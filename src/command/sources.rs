@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
 use crate::cli::SessionArgs;
+use crate::ui::eprint;
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_sessions::AgentHome;
 
 /// Where sessions are looked for: the flags, else the configuration, else the agents' homes.
 /// Paths of the command line count from the project folder, as all others do.
-pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf>, AppError> {
     if !args.sources.is_empty() {
         for source in &args.sources {
             let path = project.path(source);
             path.symlink_metadata().map_err(|error| {
                 let shown = source.display();
-                Failure::usage(anyhow!("--source {shown}: {error}"))
+                AppError::usage(anyhow!("--source {shown}: {error}"))
             })?;
         }
         return Ok(args.sources.iter().map(|source| project.path(source)).collect());

@@ -9,11 +9,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::{eprint, print};
 use crate::cli::{GlobalArgs, SuiteCheckArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_checks::check::{self, Check};
 use selftest_checks::evals::{
     CaseDemand, DemandCounts, DemandDecider, EvalCase, EvalsDialect, EvalsFile, folder,
@@ -49,8 +50,8 @@ struct FileCheck {
     unreadable: bool,
 }
 
-pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let mut files = Vec::new();
     for path in &arguments.paths {
         let shown = project.shown_path(path);
@@ -60,7 +61,7 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
             files.push(shown);
         } else {
             let error = anyhow!("there is no file or folder {}", shown.display());
-            return Err(Failure::usage(error)
+            return Err(AppError::usage(error)
                 .hint(Some("name an evals.json, a suite, or a folder of skills")));
         }
     }

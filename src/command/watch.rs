@@ -7,13 +7,14 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::context::Project;
-use super::failure::Failure;
-use super::interruption::interruption;
-use super::skill_file::FILE as SKILL_FILE;
-use super::{eprint, run};
+use super::run;
 use crate::cli::{GlobalArgs, RunArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::eprint;
+use crate::ui::interruption;
+use selftest_app::AppError;
+use selftest_app::SKILL_FILE;
 use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_text::wording::plural;
 
@@ -82,8 +83,8 @@ fn add_folder(seen: &mut Seen, path: &Path, depth: usize) {
 
 /// Runs, and runs again after each change, until somebody ends it. A mistake in a file is shown, and
 /// mending it is a change too.
-pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let watched = Watched {
         config: project.config_file(),
         prompts: project.folder.join("prompts"),
@@ -99,7 +100,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
             Ok(exit) => exit,
             Err(failure) => {
                 eprint(&failure.render(std::io::stderr().is_terminal()));
-                failure.exit
+                failure.kind().into()
             }
         };
         if exit == Exit::Interrupted {

@@ -6,15 +6,15 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::{database, options};
-use super::grading::{GradersOnRequest, finder, rubric};
-use super::interruption::interruption;
 use super::jobs::{context, job, said};
-use super::{eprint, print};
 use crate::cli::{GlobalArgs, SessionArgs, StoreArgs, WorkerArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::interruption;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::{GradersOnRequest, grader_finder, rubric_in_use};
 use selftest_service::grader::SelfGrader;
 use selftest_service::jobs::{
     DrainOutcome, GradingQueue, GradingWorker, JobKind, JobStatus, Scheduler,
@@ -28,12 +28,12 @@ pub(super) async fn execute(
     sessions: &SessionArgs,
     store: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let (jobs, gradings) = wanted(args)?;
     let as_json = store.json;
     // Before anything is begun: what is begun is given back.
     let interrupted = interruption()?;
-    let project = Project::open(global)?;
+    let project = ui::open(global)?;
     let mut resolved = project.load(Vec::new())?;
     let settings = resolved.config.jobs.clone();
     let quality = &mut resolved.config.grade.quality;
@@ -41,12 +41,12 @@ pub(super) async fn execute(
     let concurrency = quality.concurrency;
     let address = database(&project, &store.database);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
-    let grader = grader.with_rubric(rubric(&project)).await?;
+    let grader = grader.with_rubric(rubric_in_use(&project)).await?;
     let store = grader.store().clone();
     let queue = GradingQueue::open(&address, &settings).await?;
     let (project, resolved) = (Arc::new(project), Arc::new(resolved));
     let scheduler = Scheduler::new(context(&project, &resolved, grader), settings, jobs);
-    let find = finder(GradersOnRequest::new(project, resolved, store.clone(), None));
+    let find = grader_finder(GradersOnRequest::new(project, resolved, store.clone(), None));
     let worker = GradingWorker::new(store.clone(), queue.clone(), find, concurrency as usize);
 
     let work = async {
@@ -74,7 +74,7 @@ pub(super) async fn execute(
 }
 
 /// The scheduled jobs that the flags leave, and whether gradings are among the work.
-fn wanted(args: &WorkerArgs) -> Result<(Vec<JobKind>, bool), Failure> {
+fn wanted(args: &WorkerArgs) -> Result<(Vec<JobKind>, bool), AppError> {
     let mut jobs = Vec::new();
     for name in args.jobs.iter().filter(|name| *name != GRADINGS) {
         jobs.push(job(name, &[GRADINGS])?);
@@ -87,7 +87,7 @@ fn wanted(args: &WorkerArgs) -> Result<(Vec<JobKind>, bool), Failure> {
         jobs.clear();
     }
     if jobs.is_empty() && !gradings {
-        return Err(Failure::usage(anyhow!("--jobs and --no-schedule leave nothing to do")));
+        return Err(AppError::usage(anyhow!("--jobs and --no-schedule leave nothing to do")));
     }
     Ok((jobs, gradings))
 }
@@ -97,7 +97,7 @@ async fn once(
     worker: Option<&GradingWorker>,
     now: Timestamp,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let ran = scheduler.run_due(now).await?;
     let end = match worker {
         Some(worker) => worker.drain().await?,
@@ -117,7 +117,7 @@ async fn once(
     }
     if end == DrainOutcome::ModelGone {
         let error = anyhow!("the model does not answer; what is queued still waits");
-        return Err(Failure::setup(error).hint(Some("`selftest doctor` looks at the models")));
+        return Err(AppError::setup(error).hint(Some("`selftest doctor` looks at the models")));
     }
     let failed = ran.iter().any(|(_, summary)| summary.status == JobStatus::Failed);
     Ok(if failed { Exit::Failed } else { Exit::Passed })

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::command::failure::Failure;
+use selftest_app::AppError;
 use selftest_models::http::{client_builder, is_loopback, root_cause};
 
 /// Version of the API that is spoken.
@@ -65,19 +65,19 @@ struct User {
 }
 
 impl GitHub {
-    pub(super) fn new(base: &str, token: SecretString) -> Result<Self, Failure> {
+    pub(super) fn new(base: &str, token: SecretString) -> Result<Self, AppError> {
         let base = base.trim_end_matches('/').to_owned();
         let address = Url::parse(&base)
-            .map_err(|error| Failure::usage(anyhow!("GITHUB_API_URL `{base}`: {error}")))?;
+            .map_err(|error| AppError::usage(anyhow!("GITHUB_API_URL `{base}`: {error}")))?;
         if address.scheme() != "https" && !is_loopback(&address) {
             let error = anyhow!("GITHUB_API_URL `{base}` would have the token sent unencrypted");
-            return Err(Failure::usage(error).hint(Some("use an https:// address")));
+            return Err(AppError::usage(error).hint(Some("use an https:// address")));
         }
         let client = client_builder(&base)
             .redirect(reqwest::redirect::Policy::none())
             .timeout(TIMEOUT)
             .build()
-            .map_err(|error| Failure::setup(anyhow!("{base}: {}", root_cause(&error))))?;
+            .map_err(|error| AppError::setup(anyhow!("{base}: {}", root_cause(&error))))?;
         Ok(Self { client, base, token })
     }
 
@@ -87,7 +87,7 @@ impl GitHub {
         target: &Target,
         marker: &str,
         text: &str,
-    ) -> Result<Posted, Failure> {
+    ) -> Result<Posted, AppError> {
         let Target { repository, number } = target;
         let body = json!({ "body": text });
         if let Some(id) = self.find(target, marker).await? {
@@ -102,7 +102,7 @@ impl GitHub {
 
     /// The comment that begins with the marker. Anybody may write such a line; under the token of an
     /// app, which is a bot itself, only comments of bots count.
-    async fn find(&self, target: &Target, marker: &str) -> Result<Option<u64>, Failure> {
+    async fn find(&self, target: &Target, marker: &str) -> Result<Option<u64>, AppError> {
         let of_an_app = self.token.expose_secret().starts_with("ghs_");
         let Target { repository, number } = target;
         for page in 1..=MAX_PAGES {
@@ -130,7 +130,7 @@ impl GitHub {
         path: &str,
         body: Option<&serde_json::Value>,
         target: &Target,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, AppError> {
         let mut tries = 1;
         loop {
             let mut request = self
@@ -148,7 +148,7 @@ impl GitHub {
             let bytes = self.read(response).await?;
             if status.is_success() {
                 return serde_json::from_slice(&bytes).map_err(|error| {
-                    Failure::setup(anyhow!("{}: an answer that is no comment: {error}", self.base))
+                    AppError::setup(anyhow!("{}: an answer that is no comment: {error}", self.base))
                 });
             }
             match limit {
@@ -162,36 +162,36 @@ impl GitHub {
         }
     }
 
-    async fn read(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+    async fn read(&self, mut response: Response) -> Result<Vec<u8>, AppError> {
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
             if bytes.len() + chunk.len() > MAX_ANSWER {
                 let error = anyhow!("{}: an answer of more than {MAX_ANSWER} bytes", self.base);
-                return Err(Failure::setup(error));
+                return Err(AppError::setup(error));
             }
             bytes.extend_from_slice(&chunk);
         }
         Ok(bytes)
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    fn unreachable(&self, error: &reqwest::Error) -> AppError {
         let why = if error.is_timeout() {
             format!("no answer within {} s", TIMEOUT.as_secs())
         } else {
             self.hidden(&root_cause(error))
         };
-        Failure::setup(anyhow!("{}: {why}", self.base))
+        AppError::setup(anyhow!("{}: {why}", self.base))
     }
 
-    fn limited(&self, status: StatusCode, wait: Duration) -> Failure {
+    fn limited(&self, status: StatusCode, wait: Duration) -> AppError {
         let seconds = wait.as_secs();
         let error =
             anyhow!("{}: rate limit ({}), for {seconds} s more", self.base, status.as_u16());
-        Failure::setup(error)
+        AppError::setup(error)
             .hint(Some("run `selftest report comment` later, with the same report"))
     }
 
-    fn refused(&self, status: StatusCode, body: &[u8], target: &Target) -> Failure {
+    fn refused(&self, status: StatusCode, body: &[u8], target: &Target) -> AppError {
         let Target { repository, number } = target;
         let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let said = said["message"].as_str().unwrap_or_default();
@@ -216,7 +216,7 @@ impl GitHub {
             300..=399 => (format!("{repository} has moved"), "name it with --repo OWNER/NAME"),
             _ => ("it gave no comment".to_owned(), "try again later"),
         };
-        Failure::setup(anyhow!("{}: {what} ({code}{said})", self.base)).hint(Some(hint))
+        AppError::setup(anyhow!("{}: {what} ({code}{said})", self.base)).hint(Some(hint))
     }
 
     /// Without the token, should anybody repeat it.

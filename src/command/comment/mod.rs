@@ -8,12 +8,12 @@ use anyhow::anyhow;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::{eprint, named_run, print};
 use crate::cli::{CommentArgs, GlobalArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
 use github::{GitHub, Target};
+use selftest_app::AppError;
 use selftest_config::Environment;
 use selftest_reports::comment::{marker, render};
 
@@ -22,10 +22,10 @@ const API: &str = "https://api.github.com";
 /// Most bytes of the file of an event.
 const MAX_EVENT: u64 = 16 * 1024 * 1024;
 
-pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let report = named_run::report(&project, &resolved, &args.run)?;
+    let report = selftest_app::find_report(&project, &resolved, &args.run)?;
     let environment = &project.environment;
     let link = link(environment);
     let text = render(&report, &args.key, link.as_deref());
@@ -36,11 +36,11 @@ pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<E
     let target = target(args, environment)?;
     let token = ["GITHUB_TOKEN", "GH_TOKEN"].into_iter().find_map(|name| set(environment, name));
     let token = token.ok_or_else(|| {
-        Failure::usage(anyhow!("neither GITHUB_TOKEN nor GH_TOKEN is set"))
+        AppError::usage(anyhow!("neither GITHUB_TOKEN nor GH_TOKEN is set"))
             .hint(Some("hand the job its token, or look at the comment with --dry-run"))
     })?;
     if environment.models.offline {
-        return Err(Failure::usage(anyhow!("a comment needs GitHub, and --offline forbids it")));
+        return Err(AppError::usage(anyhow!("a comment needs GitHub, and --offline forbids it")));
     }
     let api = set(environment, "GITHUB_API_URL").map_or(API, String::as_str);
     let github = GitHub::new(api, SecretString::from(token.clone()))?;
@@ -64,15 +64,15 @@ pub(super) fn link(environment: &Environment) -> Option<String> {
 }
 
 /// The pull request: as the flags name it, else that of the event of GitHub Actions.
-fn target(args: &CommentArgs, environment: &Environment) -> Result<Target, Failure> {
+fn target(args: &CommentArgs, environment: &Environment) -> Result<Target, AppError> {
     let repository = args.repo.as_ref().or_else(|| set(environment, "GITHUB_REPOSITORY"));
     let repository = repository.ok_or_else(|| {
-        Failure::usage(anyhow!("nobody says which repository: GITHUB_REPOSITORY is not set"))
+        AppError::usage(anyhow!("nobody says which repository: GITHUB_REPOSITORY is not set"))
             .hint(Some("name it with --repo OWNER/NAME"))
     })?;
     if !is_repository(repository) {
         let shown = selftest_text::escape::terminal(repository, 100);
-        return Err(Failure::usage(anyhow!("`{shown}` is no repository"))
+        return Err(AppError::usage(anyhow!("`{shown}` is no repository"))
             .hint(Some("write it as OWNER/NAME")));
     }
     let number = match args.number {
@@ -83,7 +83,7 @@ fn target(args: &CommentArgs, environment: &Environment) -> Result<Target, Failu
         }),
     };
     let number = number.ok_or_else(|| {
-        Failure::usage(anyhow!("nobody says which pull request: this event is not about one"))
+        AppError::usage(anyhow!("nobody says which pull request: this event is not about one"))
             .hint(Some("name it with --number N"))
     })?;
     Ok(Target { repository: repository.clone(), number })
@@ -103,11 +103,11 @@ fn is_repository(text: &str) -> bool {
 }
 
 /// The number in the file of the event, where it is about a pull request or an issue.
-fn from_event(environment: &Environment) -> Result<Option<u64>, Failure> {
+fn from_event(environment: &Environment) -> Result<Option<u64>, AppError> {
     let Some(path) = set(environment, "GITHUB_EVENT_PATH") else { return Ok(None) };
     let unreadable = |why: &dyn std::fmt::Display| {
         let shown = selftest_text::escape::terminal(path, 300);
-        Failure::usage(anyhow!("GITHUB_EVENT_PATH {shown}: {why}"))
+        AppError::usage(anyhow!("GITHUB_EVENT_PATH {shown}: {why}"))
             .hint(Some("name the pull request with --number N"))
     };
     let found = std::fs::metadata(Path::new(path)).map_err(|error| unreadable(&error))?;

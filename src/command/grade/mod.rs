@@ -10,22 +10,24 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::grading::rubric;
+use super::since;
 use super::sources::{nothing_found, roots};
-use super::{eprint, print, since};
 use crate::cli::{
     self, DatabaseArgs, GlobalArgs, GradeAction, OverrideArgs, SessionArgs, StoreArgs,
 };
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
 pub(super) use progress::ScanBar;
+use selftest_app::AppError;
+use selftest_app::Project;
+use selftest_app::rubric_in_use;
 use selftest_grading::grade::heuristic::warm_up;
 use selftest_grading::grade::quality::combine_grades;
 use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, overrides};
 use selftest_grading::report::grades;
 use selftest_service::grader::{GraderOptions, ScanSummary, SelfGrader};
-use selftest_store::{Store, StoreError};
+use selftest_store::Store;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
@@ -52,7 +54,7 @@ pub(super) async fn execute(
     sessions: &SessionArgs,
     store: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     if reads_sessions(action) {
         std::thread::spawn(warm_up);
     }
@@ -72,7 +74,7 @@ fn reads_sessions(action: &GradeAction) -> bool {
     }
 }
 
-async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
+async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, AppError> {
     match action {
         GradeAction::Latest { count } => {
             let mut bar = ScanBar::new(&setup.project.environment);
@@ -127,13 +129,13 @@ impl<'a> Setup<'a> {
         sessions: &'a SessionArgs,
         store: &'a StoreArgs,
         global: &GlobalArgs,
-    ) -> Result<Self, Failure> {
-        let project = Project::open(global)?;
+    ) -> Result<Self, AppError> {
+        let project = ui::open(global)?;
         let mut options = options(&project, sessions)?;
         if let GradeAction::File { paths } = action {
             for path in paths {
                 project.path(path).symlink_metadata().map_err(|error| {
-                    Failure::usage(anyhow!("cannot read {}: {error}", path.display()))
+                    AppError::usage(anyhow!("cannot read {}: {error}", path.display()))
                 })?;
             }
             options.sources = paths.iter().map(|path| project.path(path)).collect();
@@ -141,13 +143,13 @@ impl<'a> Setup<'a> {
         let roots = options.sources.clone();
         let weekly_folder = project.shown_path(&options.settings.weekly_folder);
         let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
-        let grader = grader.with_rubric(rubric(&project)).await?;
+        let grader = grader.with_rubric(rubric_in_use(&project)).await?;
         let StoreArgs { json, database } = store;
         Ok(Self { grader, sessions, json: *json, database, project, roots, weekly_folder })
     }
 
     /// Grades everything that is new.
-    async fn scan(&self) -> Result<ScanSummary, Failure> {
+    async fn scan(&self) -> Result<ScanSummary, AppError> {
         let mut bar = ScanBar::new(&self.project.environment);
         let scan = self.grader.grade_new_sessions(&mut bar).await?;
         bar.finish();
@@ -155,7 +157,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Shows what was graded now, and says what was not.
-    fn show(&self, scan: &ScanSummary) -> Result<Exit, Failure> {
+    fn show(&self, scan: &ScanSummary) -> Result<Exit, AppError> {
         if self.json {
             print(&format!("{:#}\n", json!(scan)))?;
         } else if !scan.grades.is_empty() {
@@ -213,7 +215,7 @@ fn coverage_words(scan: &ScanSummary) -> String {
 }
 
 /// Which sessions are graded, and how.
-pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<GraderOptions, Failure> {
+pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<GraderOptions, AppError> {
     let config = project.load(Vec::new())?.config;
     let (settings, prices) = (config.grade, config.prices);
     let sources = roots(project, args)?;
@@ -234,12 +236,12 @@ pub(super) fn database(project: &Project, args: &DatabaseArgs) -> String {
 }
 
 /// The one session with that id, or whose id begins so.
-async fn find(setup: &Setup<'_>, session: &str) -> Result<GradeRecord, Failure> {
+async fn find(setup: &Setup<'_>, session: &str) -> Result<GradeRecord, AppError> {
     one_grade(setup.grader.store(), session).await
 }
 
 /// The same of a database.
-pub(super) async fn one_grade(store: &Store, session: &str) -> Result<GradeRecord, Failure> {
+pub(super) async fn one_grade(store: &Store, session: &str) -> Result<GradeRecord, AppError> {
     if let Some(grade) = store.grade(session).await? {
         return Ok(grade);
     }
@@ -247,16 +249,16 @@ pub(super) async fn one_grade(store: &Store, session: &str) -> Result<GradeRecor
     let mut found = store.find_grades(session).await?.items;
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Failure::usage(anyhow!("no grade of a session whose id begins with {shown:?}"))
+        0 => Err(AppError::usage(anyhow!("no grade of a session whose id begins with {shown:?}"))
             .hint(Some("`selftest grade latest` grades sessions; its table shows their ids"))),
         count => {
-            Err(Failure::usage(anyhow!("{count} sessions have ids that begin with {shown:?}"))
+            Err(AppError::usage(anyhow!("{count} sessions have ids that begin with {shown:?}"))
                 .hint(Some("write more of the id")))
         }
     }
 }
 
-async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
+async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, AppError> {
     let grade = find(setup, session).await?;
     let made = setup.grader.store().session_overrides(&grade.session_id).await?.items;
     let by_models = setup.grader.store().session_quality_grades(&grade.session_id).await?.items;
@@ -282,11 +284,11 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
     Ok(Exit::Passed)
 }
 
-async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Failure> {
+async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, AppError> {
     let grade = find(setup, &said.session).await?;
     let reason = said.reason.trim();
     if reason.is_empty() {
-        return Err(Failure::usage(anyhow!("--reason is empty, expected words")));
+        return Err(AppError::usage(anyhow!("--reason is empty, expected words")));
     }
     let values = [
         (GradeField::TaskCompleted, said.task_completed.map(u8::from)),
@@ -322,11 +324,4 @@ async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Fa
         }
     }
     Ok(Exit::Passed)
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        let hint = error.hint().map(str::to_owned);
-        Self::setup(anyhow::Error::new(error)).hint(hint)
-    }
 }

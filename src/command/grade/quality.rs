@@ -7,12 +7,13 @@ use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
+use super::since;
 use super::{Setup, coverage_words, database, find};
 use crate::cli::GradeAction;
-use crate::command::failure::Failure;
-use crate::command::grading::quality_graders;
-use crate::command::{eprint, print, since};
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::quality_graders;
 use selftest_config::Environment;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::report::quality;
@@ -21,7 +22,7 @@ use selftest_service::jobs::{GradingJob, GradingQueue};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
-pub(super) async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
+pub(super) async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, AppError> {
     match action {
         GradeAction::Session { session, model } => {
             one_session(setup, session, model.as_deref()).await
@@ -39,7 +40,7 @@ pub(super) async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit,
             }
         }
         GradeAction::Recent { min_overall, limit } => recent(setup, *min_overall, *limit).await,
-        _ => Err(Failure::usage(anyhow!("not a grade by a model"))),
+        _ => Err(AppError::usage(anyhow!("not a grade by a model"))),
     }
 }
 
@@ -47,7 +48,7 @@ async fn one_session(
     setup: &Setup<'_>,
     session: &str,
     model: Option<&str>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     // A session that nobody has looked at yet is looked for.
     let found = if let Ok(found) = find(setup, session).await {
         found
@@ -79,7 +80,7 @@ async fn backfill(
     limit: u64,
     names: &[String],
     concurrency: Option<u32>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let resolved = setup.project.load(Vec::new())?;
     let concurrency = concurrency.unwrap_or(resolved.config.grade.quality.concurrency);
     let store = setup.grader.store();
@@ -139,7 +140,7 @@ fn came_to(model: &str, done: &BackfillResult) -> String {
 }
 
 /// The sessions that the model has not graded, id and file; says where there are none.
-async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, Failure> {
+async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, AppError> {
     let now = selftest_clock::now();
     let since = setup.sessions.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let (store, agent) = (setup.grader.store(), setup.sessions.agent.as_deref());
@@ -151,7 +152,7 @@ async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)
 }
 
 /// Leaves the sessions that have no grade yet to workers.
-async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit, Failure> {
+async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit, AppError> {
     let resolved = setup.project.load(Vec::new())?;
     let store = setup.grader.store();
     let address = database(&setup.project, setup.database);
@@ -178,7 +179,7 @@ async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit
     Ok(Exit::Passed)
 }
 
-async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Result<Exit, Failure> {
+async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Result<Exit, AppError> {
     let page = setup.grader.store().recent_quality(min_overall, limit, None).await?;
     if setup.json {
         print(&format!("{:#}\n", json!(page.items)))?;
@@ -250,23 +251,5 @@ impl BackfillObserver for BackfillBar {
         self.bar.inc(1);
         let (id, why) = (one_line(session_id, 80), one_line(&fault.to_string(), 400));
         self.bar.suspend(|| eprint(&format!("no grade for {id}: {why}\n")));
-    }
-}
-
-impl From<QualityError> for Failure {
-    fn from(fault: QualityError) -> Self {
-        let lasting = fault.is_persistent();
-        match fault {
-            QualityError::Store(error) => error.into(),
-            QualityError::Prompt(error) => error.into(),
-            fault => {
-                let hint = lasting.then_some("`selftest doctor` looks at the models");
-                let mut failure = Self::setup(anyhow::Error::new(fault)).hint(hint);
-                if !lasting {
-                    failure.exit = Exit::Inconclusive;
-                }
-                failure
-            }
-        }
     }
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::Setup;
 use super::weekly::show_alerts;
-use crate::command::failure::Failure;
-use crate::command::{eprint, print};
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_grading::grade::{Alert, AlertMetric, Week};
 use selftest_grading::report::grades;
 use selftest_text::wording::plural;
@@ -22,12 +22,14 @@ pub(super) async fn watch(
     quiet: f64,
     interval: f64,
     once: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let seconds = |name: &str, value: f64| {
         Duration::try_from_secs_f64(value)
             .ok()
             .filter(|duration| *duration <= Duration::from_hours(24))
-            .ok_or_else(|| Failure::usage(anyhow!("--{name} {value}: expected 0 to 86400 seconds")))
+            .ok_or_else(|| {
+                AppError::usage(anyhow!("--{name} {value}: expected 0 to 86400 seconds"))
+            })
     };
     let quiet = seconds("quiet", quiet)?;
     // Never a busy loop.
@@ -64,7 +66,7 @@ struct Shown {
     alerts: Vec<(Week, AlertMetric)>,
 }
 
-async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Result<(), Failure> {
+async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Result<(), AppError> {
     let moment = selftest_clock::now().checked_sub(quiet).unwrap_or(Timestamp::MIN);
     let scan = setup.grader.grade_finished_sessions(moment, &mut ()).await?;
     for grade in &scan.grades {

@@ -4,14 +4,14 @@ use anyhow::anyhow;
 use serde_json::json;
 
 use super::{Setup, coverage_words};
-use crate::command::failure::Failure;
-use crate::command::{eprint, print};
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_grading::grade::{Alert, Alerts, Week, WeeklyReport};
 use selftest_grading::report::weekly::{alert_text, render, write};
 
 /// Sums up the last days.
-pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Result<Exit, Failure> {
+pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Result<Exit, AppError> {
     if !no_scan {
         let scan = setup.scan().await?;
         eprint(&coverage_words(&scan));
@@ -46,9 +46,9 @@ pub(super) async fn report(
     setup: &Setup<'_>,
     week: Option<&str>,
     no_scan: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let week = week.map(str::parse::<Week>).transpose().map_err(|error| {
-        Failure::usage(anyhow!("--week: {error}")).hint(Some("an ISO week such as 2026-W47"))
+        AppError::usage(anyhow!("--week: {error}")).hint(Some("an ISO week such as 2026-W47"))
     })?;
     let scan = if no_scan { None } else { Some(setup.scan().await?) };
     if let Some(scan) = &scan {
@@ -62,7 +62,7 @@ pub(super) async fn report(
     let outcome = setup.grader.publish_weekly_report(week, scan.as_ref()).await?;
     let report = &outcome.report;
     let paths = write(&setup.weekly_folder, report, &outcome.others).map_err(|error| {
-        Failure::setup(anyhow!(error))
+        AppError::setup(anyhow!(error))
             .hint(Some("set grade.weekly_folder to a folder that you can write to"))
     })?;
     if setup.json {
@@ -93,11 +93,11 @@ fn exit_of(report: &WeeklyReport, asked: Option<Week>) -> Exit {
 }
 
 /// The kept report, its files and its alerts are those of all sessions: this one leaves them alone.
-fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<(), Failure> {
+fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<(), AppError> {
     if setup.json {
         print(&format!("{:#}\n", json!(report)))?;
     } else {
-        print(&render(report).map_err(|error| Failure::setup(anyhow!(error)))?)?;
+        print(&render(report).map_err(|error| AppError::setup(anyhow!(error)))?)?;
     }
     eprint("note: with --agent the report is only printed; the week's own is left as it is\n");
     Ok(())
@@ -107,7 +107,7 @@ fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<(), Fail
 pub(super) fn show_alerts<'a>(
     all: &Alerts,
     raised: impl IntoIterator<Item = &'a Alert>,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     for alert in raised {
         print(&format!("ALERT: {}\n", alert_text(all, alert)))?;
     }

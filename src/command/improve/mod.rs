@@ -7,15 +7,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::{database, options};
 use super::sources::nothing_found;
-use super::{eprint, print};
 use crate::cli::{GapsAction, GlobalArgs, StoreArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
 pub(super) use proposals::execute as proposals;
-pub(super) use propose::generator_on_request;
+use selftest_app::AppError;
 use selftest_grading::grade::TaskType;
 use selftest_grading::improve::gap::{GapStatus, SkillGap};
 use selftest_grading::report::improvement;
@@ -32,8 +31,8 @@ pub(super) async fn gaps(
     action: &GapsAction,
     store: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     match action {
         GapsAction::List { all } => {
@@ -65,7 +64,7 @@ pub(super) async fn gaps(
     }
 }
 
-fn show_gaps(gaps: &[SkillGap], as_json: bool) -> Result<Exit, Failure> {
+fn show_gaps(gaps: &[SkillGap], as_json: bool) -> Result<Exit, AppError> {
     if as_json {
         print(&format!("{:#}\n", json!(gaps)))?;
     } else if gaps.is_empty() {
@@ -80,7 +79,7 @@ fn show_detected(
     detected: &GapDetection,
     roots: &[PathBuf],
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     for problem in &detected.problems {
         eprint(&format!("warning: {}\n", one_line(problem, 400)));
     }
@@ -108,8 +107,8 @@ pub(super) async fn route(
     agent: Option<&str>,
     store: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let settings = project.load(Vec::new())?.config.routing;
     let opened = Store::open(&database(&project, &store.database)).await?;
     let found = routing(&opened, &settings, task_type, agent, selftest_clock::now()).await;

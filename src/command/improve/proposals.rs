@@ -5,11 +5,12 @@ use serde_json::json;
 
 use super::MAX_LISTED;
 use crate::cli::{GlobalArgs, ProposalsAction, StoreArgs};
-use crate::command::context::Project;
-use crate::command::failure::Failure;
 use crate::command::grade::database;
-use crate::command::{eprint, print};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_config::Config;
 use selftest_grading::improve::proposal::ProposalStatus;
 use selftest_grading::report::improvement;
@@ -21,8 +22,8 @@ pub(in crate::command) async fn execute(
     action: &ProposalsAction,
     args: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let config = project.load(Vec::new())?.config;
     let store = Store::open(&database(&project, &args.database)).await?;
     let done = act(action, &project, &config, &store, args.json).await;
@@ -36,7 +37,7 @@ async fn act(
     config: &Config,
     store: &Store,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let proposal = match action {
         ProposalsAction::List { all } => {
             let status = (!*all).then_some(ProposalStatus::Proposed);
@@ -71,7 +72,7 @@ async fn act(
         ProposalsAction::Reject { proposal, reason, again } => {
             let reason = reason.trim();
             if reason.is_empty() {
-                return Err(Failure::usage(anyhow!("--reason is empty, expected words")));
+                return Err(AppError::usage(anyhow!("--reason is empty, expected words")));
             }
             reject(store, proposal, reason, *again).await?
         }
@@ -84,26 +85,4 @@ async fn act(
         print(&format!("{} is {}{written}\n", proposal.id, proposal.status))?;
     }
     Ok(Exit::Passed)
-}
-
-impl From<DecisionError> for Failure {
-    fn from(fault: DecisionError) -> Self {
-        let hint = match &fault {
-            DecisionError::Store(_) => None,
-            DecisionError::Unknown(_) => {
-                Some("`selftest improve proposals list --all` shows their ids")
-            }
-            DecisionError::Decided { .. } => Some("a decision stays"),
-            DecisionError::Exists(_) | DecisionError::Name(_) | DecisionError::Write { .. } => {
-                Some("write it elsewhere with --output")
-            }
-        };
-        match fault {
-            DecisionError::Store(error) => error.into(),
-            fault @ DecisionError::Write { .. } => {
-                Self::setup(anyhow::Error::new(fault)).hint(hint)
-            }
-            fault => Self::usage(anyhow::Error::new(fault)).hint(hint),
-        }
-    }
 }

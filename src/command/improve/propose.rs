@@ -1,169 +1,36 @@
 //! `selftest improve gaps propose`, and the drafts of workers: a model drafts skills for gaps, an
 //! experiment tries them, and they are proposed.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use serde_json::json;
-use tokio::sync::watch;
 
-use crate::cli::{ExperimentArgs, ProposeArgs, StoreArgs};
-use crate::command::context::Project;
-use crate::command::experiment::Experiment;
-use crate::command::failure::Failure;
+use crate::cli::{ProposeArgs, StoreArgs};
 use crate::command::grade::database;
-use crate::command::interruption::interruption;
-use crate::command::model::FetchBar;
-use crate::command::suite_file::SuiteFile;
-use crate::command::{eprint, print};
 use crate::exit::Exit;
+use crate::ui::interruption;
+use crate::ui::{eprint, print};
+use selftest_app::Project;
+use selftest_app::{AppError, Drafter};
 use selftest_config::ResolvedConfig;
-use selftest_grading::improve::draft::{SkillDraft, TEMPLATE};
 use selftest_grading::improve::proposal::{SkillProposal, SkillTest};
-use selftest_harness::sut::skill::Skill;
-use selftest_models::locator::ModelLocator;
-use selftest_models::prompts::PromptLibrary;
-use selftest_service::grader::proposals::{
-    BatchSummary, GenerationError, SkillGenerator, SkillTrial,
-};
-use selftest_service::jobs::FindGenerator;
+use selftest_service::grader::proposals::{BatchSummary, GenerationError};
 use selftest_store::Store;
 use selftest_text::one_line;
-use selftest_text::redact::Redactor;
-
-/// Drafts and tries skills as the configuration says.
-struct Drafter {
-    project: Arc<Project>,
-    resolved: Arc<ResolvedConfig>,
-}
-
-/// A generator for workers, made when a gap asks for it.
-pub(in crate::command) fn generator_on_request(
-    project: &Arc<Project>,
-    resolved: &Arc<ResolvedConfig>,
-    store: &Store,
-) -> Arc<FindGenerator> {
-    let (project, resolved) = (Arc::clone(project), Arc::clone(resolved));
-    let store = store.clone();
-    Arc::new(move || {
-        let drafter = Drafter { project: Arc::clone(&project), resolved: Arc::clone(&resolved) };
-        let store = store.clone();
-        let found = async move {
-            let found = drafter.generator(&store, None).await;
-            found.map_err(|failure| failure.render(false).trim_end().to_owned())
-        };
-        found.boxed()
-    })
-}
-
-impl Drafter {
-    /// A generator by the model of that name, or by that of the configuration.
-    async fn generator(
-        self,
-        store: &Store,
-        model: Option<&str>,
-    ) -> Result<SkillGenerator, Failure> {
-        let (project, config) = (&self.project, &self.resolved.config);
-        let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
-        library.load(TEMPLATE)?;
-        let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-        let mut locator = ModelLocator::new(
-            project.environment.models.clone(),
-            config.models.clone(),
-            &project.folder,
-            None,
-            Arc::new(redactor.clone()),
-        );
-        let name = model.unwrap_or(&config.generator.model);
-        let model = locator.model(name, &FetchBar::new(&project.environment)).await?;
-        model.check().await?;
-        for line in locator.resolutions() {
-            eprint(&format!("model {line}\n"));
-        }
-        let wanted = config.models.context_tokens;
-        let context_tokens = model.context_limit().await.map_or(wanted, |limit| limit.min(wanted));
-        Ok(SkillGenerator {
-            store: store.clone(),
-            model,
-            temperature: config.generator.temperature,
-            context_tokens,
-            settings: config.gaps.clone(),
-            library: Arc::new(library),
-            redactor,
-            trial: Arc::new(self),
-        })
-    }
-
-    /// Runs the cases of that suite without and with the skill.
-    async fn tried(&self, suite: PathBuf, draft: &SkillDraft) -> Result<SkillTest, Failure> {
-        let repeats = self.resolved.config.gaps.repeats;
-        let told = ExperimentArgs::of(draft.name.clone(), suite, repeats);
-        let experiment = Experiment {
-            project: &self.project,
-            resolved: &self.resolved,
-            told: &told,
-            suite: SuiteFile::for_experiment(&self.project, &told.suite, &[])?,
-            skill: Skill { name: draft.name.clone(), text: draft.render() },
-            // It lies nowhere yet.
-            hidden: Vec::new(),
-            shows_progress: false,
-            json: false,
-            is_draft: true,
-        };
-        // Whoever is told to end drops all of it.
-        let cancel = watch::channel(false).1;
-        let Some(conducted) = experiment.conduct(None, cancel).await? else {
-            return Ok(SkillTest::NotTested { reason: "the suite has no case".to_owned() });
-        };
-        for fault in &conducted.faults {
-            eprint(&format!("warning: {fault}\n"));
-        }
-        if conducted.lacks_model {
-            let reason = "a model server gave no answer, so that not all trials were run";
-            return Ok(SkillTest::NotTested { reason: reason.to_owned() });
-        }
-        let found = conducted.found;
-        let mut details = json!(found);
-        if let Some(details) = details.as_object_mut() {
-            // They grow with the suite, and stand in the reports of the two runs.
-            details.remove("order");
-            details.remove("cases");
-        }
-        Ok(SkillTest::Tested { conclusion: found.sentence, details })
-    }
-}
-
-impl SkillTrial for Drafter {
-    fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest> {
-        let Some(suite) = self.resolved.config.gaps.suite.clone() else {
-            let reason =
-                "gaps.suite names no suite to try it on; `selftest suite freeze latest` makes one";
-            return async { SkillTest::NotTested { reason: reason.to_owned() } }.boxed();
-        };
-        let tried = async {
-            self.tried(suite, draft).await.unwrap_or_else(|failure| SkillTest::NotTested {
-                reason: one_line(&failure.render(false), 600),
-            })
-        };
-        tried.boxed()
-    }
-}
 
 pub(super) async fn execute(
     told: &ProposeArgs,
     project: Project,
     mut resolved: ResolvedConfig,
     args: &StoreArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let settings = &mut resolved.config.gaps;
     settings.repeats = told.repeats.unwrap_or(settings.repeats);
     settings.suite = told.suite.clone().or(settings.suite.take());
     let interrupted = interruption()?;
     let store = Store::open(&database(&project, &args.database)).await?;
-    let drafter = Drafter { project: Arc::new(project), resolved: Arc::new(resolved) };
+    let drafter = Drafter::new(Arc::new(project), Arc::new(resolved));
     let done = tokio::select! {
         done = propose(told, drafter, &store, args.json) => done,
         // What was proposed by then is kept.
@@ -178,12 +45,12 @@ async fn propose(
     drafter: Drafter,
     store: &Store,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let ids = &told.gaps;
     for id in ids {
         if store.gap(id).await?.is_none() {
             let fault = GenerationError::Unknown { id: one_line(id, 80) };
-            return Err(Failure::usage(anyhow::Error::new(fault))
+            return Err(AppError::usage(anyhow::Error::new(fault))
                 .hint(Some("`selftest improve gaps list --all` shows their ids")));
         }
     }
@@ -210,7 +77,7 @@ async fn propose(
                 if proposals_created == 0 { Exit::Inconclusive } else { Exit::Passed }
             }
             BatchSummary::Failed { error, .. } => {
-                return Err(Failure::setup(anyhow!("{error}")));
+                return Err(AppError::setup(anyhow!("{error}")));
             }
         });
     }
@@ -236,7 +103,7 @@ fn tell(
     made: Option<&SkillProposal>,
     fault: &str,
     as_json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     match made {
         Some(_) if as_json => Ok(()),
         Some(one) => {

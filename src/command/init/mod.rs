@@ -14,21 +14,22 @@ use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::{doctor, print};
+use super::doctor;
 use crate::cli::{GlobalArgs, InitArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::print;
 use found::Found;
 use questions::Answers;
+use selftest_app::AppError;
 use selftest_text::escape::terminal;
 use write::Destination;
 
 /// Most bytes of a line that repeats what a project says.
 const MAX_LINE: usize = 400;
 
-pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let found = Found::look(&project.folder, &project.environment).await;
     let mut lines = String::new();
     for (word, line) in found.lines() {
@@ -49,7 +50,7 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
             std::io::stdin()
                 .read_line(&mut line)
                 .context("cannot read an answer")
-                .map_err(Failure::setup)?;
+                .map_err(AppError::setup)?;
             question.answered(&line, &mut answers);
         }
     }
@@ -60,13 +61,13 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
         let written = folder
             .write(&file.path, &file.text)
             .with_context(|| format!("cannot write {}", file.path))
-            .map_err(Failure::setup)?;
+            .map_err(AppError::setup)?;
         lines += &written.line(&file.path, file.about.as_deref());
     }
     let ignored = folder
         .add_lines(texts::GITIGNORE, texts::IGNORED)
         .with_context(|| format!("cannot write {}", texts::GITIGNORE))
-        .map_err(Failure::setup)?;
+        .map_err(AppError::setup)?;
     lines += &ignored.line(texts::GITIGNORE, None);
     for line in answers.target.needs(&project.environment) {
         lines += &format!("note   {line}\n");

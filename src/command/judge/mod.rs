@@ -1,22 +1,16 @@
 //! `selftest judge bench|attack`: how well models judge.
 
-pub(super) mod fitness;
-mod unfinished;
-
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
-use super::model::FetchBar;
-use super::{eprint, print};
 use crate::cli::{AttackArgs, BenchArgs, GlobalArgs};
 use crate::exit::Exit;
-use fitness::JudgeIdentity;
-use selftest_config::{Environment, ResolvedConfig};
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::Project;
+use selftest_app::{AppError, JudgeIdentity, QUICK_SUBSET, UnfinishedMeasurement};
+use selftest_config::ResolvedConfig;
 use selftest_harness::judge::TEMPLATES;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{
@@ -29,19 +23,15 @@ use selftest_models::locator::ModelLocator;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::redact::Redactor;
-use unfinished::Unfinished;
 
-/// Of every so-manieth request two answers, for a first impression.
-pub(super) const QUICK: BenchSubset = BenchSubset::Every(5);
-
-pub(super) async fn bench(args: &BenchArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn bench(args: &BenchArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     JudgeBench::new(&project, &resolved)?.measure_all(args).await
 }
 
-pub(super) async fn attack(args: &AttackArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+pub(super) async fn attack(args: &AttackArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let resolved = project.load(Vec::new())?;
     JudgeBench::new(&project, &resolved)?.attack(args).await
 }
@@ -54,7 +44,7 @@ struct JudgeBench<'a> {
 }
 
 impl<'a> JudgeBench<'a> {
-    fn new(project: &'a Project, resolved: &'a ResolvedConfig) -> Result<Self, Failure> {
+    fn new(project: &'a Project, resolved: &'a ResolvedConfig) -> Result<Self, AppError> {
         let mut library = PromptLibrary::new(&project.folder, BUILT_IN);
         for template in TEMPLATES {
             library.load(template)?;
@@ -88,7 +78,7 @@ impl<'a> JudgeBench<'a> {
         Threshold::effective(config.min_score_to_pass, config.strictness)
     }
 
-    async fn measure_all(&self, args: &BenchArgs) -> Result<Exit, Failure> {
+    async fn measure_all(&self, args: &BenchArgs) -> Result<Exit, AppError> {
         let mut locator = self.locator();
         let names = match &args.judge_model {
             Some(name) => vec![name.clone()],
@@ -98,10 +88,10 @@ impl<'a> JudgeBench<'a> {
             eprint("no model is installed; name one: `selftest judge bench --judge-model auto`\n");
             return Ok(Exit::NothingRan);
         }
-        let fetch = FetchBar::new(&self.project.environment);
+        let fetch = self.project.frontend().fetch_observer();
         let mut documents = Vec::new();
         for name in names {
-            let model = locator.model(&name, &fetch).await?;
+            let model = locator.model(&name, &*fetch).await?;
             model.check().await?;
             for (report, answers) in self.measure(&model, args).await? {
                 if args.json {
@@ -122,13 +112,13 @@ impl<'a> JudgeBench<'a> {
         &self,
         model: &Arc<dyn ChatModel>,
         args: &BenchArgs,
-    ) -> Result<Vec<(BenchReport, Vec<BenchAnswer>)>, Failure> {
+    ) -> Result<Vec<(BenchReport, Vec<BenchAnswer>)>, AppError> {
         let environment = &self.project.environment;
         let judge = self.judge(model).with_all_readings();
         let method = judge.method(&self.library).await;
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&**model, method, &self.library, rubric).await;
-        let extent = if args.quick { QUICK } else { BenchSubset::Whole };
+        let extent = if args.quick { QUICK_SUBSET } else { BenchSubset::Whole };
         let known = identity.known(&environment.models, AnswerSet::Calibration);
         let mut measured = Vec::new();
         let fitness = if let Some(fitness) = known.filter(|_| args.held_out) {
@@ -171,26 +161,28 @@ impl<'a> JudgeBench<'a> {
         extent: BenchSubset,
     ) -> Vec<BenchAnswer> {
         let about = format!("{} on {set} answers", judge.model_id());
-        let bar = bar(&self.project.environment, extent.count(set), &about);
+        let bar = self.project.frontend().measurement_progress(extent.count(set), &about);
         let settings = self.resolved.config.judge.for_measurement();
         let key = json!([identity, settings, set]);
-        let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
-        bar.inc(finished.len() as u64);
+        let (mut unfinished, finished) = UnfinishedMeasurement::open(self.project, &key);
+        for _ in &finished {
+            bar();
+        }
         let answers = bench::measure(judge, &self.library, set, extent, finished, |answer| {
-            bar.inc(1);
+            bar();
             unfinished.keep(answer);
         });
         let answers = answers.await;
-        bar.finish_and_clear();
+        drop(bar);
         unfinished.finish();
         answers
     }
 
-    async fn attack(&self, args: &AttackArgs) -> Result<Exit, Failure> {
+    async fn attack(&self, args: &AttackArgs) -> Result<Exit, AppError> {
         let mut locator = self.locator();
-        let fetch = FetchBar::new(&self.project.environment);
+        let fetch = self.project.frontend().fetch_observer();
         let name = args.judge_model.as_ref().unwrap_or(&self.resolved.config.judge.model);
-        let model = locator.model(name, &fetch).await?;
+        let model = locator.model(name, &*fetch).await?;
         model.check().await?;
         let judge = self.judge(&model);
         let method = judge.method(&self.library).await;
@@ -202,17 +194,19 @@ impl<'a> JudgeBench<'a> {
         let measured = measured.filter(|scales| !scales.with_reference.weights.is_empty());
         let scales = measured.unwrap_or_default();
         let judge = judge.with_scales(scales.clone()).with_quotes(!args.without_fence);
-        let bar = bar(&self.project.environment, Attack::all().len(), "attacks");
+        let bar = self.project.frontend().measurement_progress(Attack::all().len(), "attacks");
         let settings = self.resolved.config.judge.for_measurement();
         let key = json!([identity, settings, scales, "attack", args.without_fence]);
-        let (mut unfinished, finished) = Unfinished::open(&self.project.environment, &key);
-        bar.inc(finished.len() as u64);
+        let (mut unfinished, finished) = UnfinishedMeasurement::open(self.project, &key);
+        for _ in &finished {
+            bar();
+        }
         let attempts = bench::attack(&judge, &self.library, finished, |attempt| {
-            bar.inc(1);
+            bar();
             unfinished.keep(attempt);
         });
         let reports = bench::attack_report(self.threshold(), &attempts.await);
-        bar.finish_and_clear();
+        drop(bar);
         unfinished.finish();
         if args.json {
             let fence = !args.without_fence;
@@ -225,19 +219,6 @@ impl<'a> JudgeBench<'a> {
         }
         Ok(Exit::Passed)
     }
-}
-
-/// A bar on a terminal, nothing elsewhere.
-pub(super) fn bar(environment: &Environment, length: usize, about: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(length as u64), ProgressDrawTarget::hidden());
-    if std::io::stderr().is_terminal() && !environment.ci {
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.set_message(about.to_owned());
-        bar.set_draw_target(ProgressDrawTarget::stderr());
-    }
-    bar
 }
 
 fn table(report: &BenchReport) -> String {

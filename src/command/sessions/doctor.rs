@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{find, print};
-use crate::command::context::Project;
-use crate::command::failure::Failure;
+use super::find;
 use crate::command::suite::Progress;
 use crate::exit::Exit;
+use crate::ui::print;
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_sessions::{
     AgentHome, Event, SessionFile, SessionFormat, SessionHead, SessionSink, UnknownBlocks,
 };
@@ -74,7 +75,7 @@ pub(super) fn doctor(
     homes: &[AgentHome],
     as_json: bool,
     redactor: &Redactor,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let agent = |root: &Path| homes.iter().find(|home| home.path == root).map(|home| home.agent);
     let found: Vec<Vec<SessionFile>> =
         roots.iter().map(|root| find(std::slice::from_ref(root))).collect();

@@ -7,10 +7,10 @@ use anyhow::anyhow;
 use serde_json::json;
 
 use super::show::{Shown, named};
-use super::{eprint, print};
 use crate::cli::ExportFormat;
-use crate::command::failure::Failure;
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_grading::report::session;
 use selftest_models::prices::ModelPrices;
 use selftest_sessions::{Session, to_atif};
@@ -39,7 +39,7 @@ impl ExportFormat {
         session: &Session,
         prices: &ModelPrices,
         redactor: &Redactor,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, AppError> {
         let redacted = |mut json: serde_json::Value| {
             redactor.apply_json(&mut json);
             json
@@ -48,7 +48,7 @@ impl ExportFormat {
             Self::Atif => format!("{:#}\n", redacted(to_atif(session))),
             Self::Markdown => session::render_markdown(session),
             Self::Html => session::render_html(session, prices)
-                .map_err(|error| Failure::setup(anyhow!("cannot render the page: {error}")))?,
+                .map_err(|error| AppError::setup(anyhow!("cannot render the page: {error}")))?,
             Self::Jsonl => {
                 let about = json!({ "session": session.head, "left_out": session.left_out });
                 let events = session.events.iter().map(|event| json!(event));
@@ -67,7 +67,7 @@ pub(super) fn export<'n>(
     target: Option<&Path>,
     prices: &ModelPrices,
     redactor: &Redactor,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let mut sessions = Vec::new();
     for (name, path) in chosen {
         for (place, Shown { mut session, notes, .. }) in
@@ -87,7 +87,7 @@ pub(super) fn export<'n>(
         if sessions.len() > 1 && !format.joins() {
             let error =
                 anyhow!("{} sessions do not fit into one {}", sessions.len(), format.extension());
-            return Err(Failure::usage(error).hint(Some(
+            return Err(AppError::usage(error).hint(Some(
                 "--output DIR writes a file for each, --format jsonl prints them all",
             )));
         }
@@ -97,7 +97,7 @@ pub(super) fn export<'n>(
         return Ok(Exit::Passed);
     };
     let failed = |path: &Path, error: std::io::Error| {
-        Failure::setup(anyhow!("cannot write {}: {error}", path.display()))
+        AppError::setup(anyhow!("cannot write {}: {error}", path.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let writer = std::process::id().to_string();

@@ -8,12 +8,12 @@ use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{eprint, print};
 use crate::cli::{EstimateArgs, SessionLabelArgs};
-use crate::command::context::Project;
-use crate::command::failure::Failure;
 use crate::command::grade::{database, one_grade};
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
 use selftest_grading::grade::{
     GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
@@ -28,7 +28,7 @@ pub(super) async fn label(
     project: &Project,
     args: &SessionLabelArgs,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let store = Store::open(&database(project, &args.database)).await?;
     let labels = match &args.labels {
         Some(file) => {
@@ -37,11 +37,11 @@ pub(super) async fn label(
             let read = std::fs::File::open(&path)
                 .and_then(|file| file.take(session_label::MAX_FILE).read_to_string(&mut text));
             let shown = file.display();
-            read.map_err(|error| Failure::usage(anyhow!("cannot read {shown}: {error}")))?;
+            read.map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
             let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
             let text = redactor.apply(&text);
             read_labels(&text, args.least_reward, selftest_clock::now())
-                .map_err(|why| Failure::usage(anyhow!("{shown}: {why}")))?
+                .map_err(|why| AppError::usage(anyhow!("{shown}: {why}")))?
         }
         None => by_hand(args, &store).await?,
     };
@@ -67,7 +67,7 @@ pub(super) async fn label(
     Ok(Exit::Passed)
 }
 
-async fn by_hand(args: &SessionLabelArgs, store: &Store) -> Result<Vec<SessionLabel>, Failure> {
+async fn by_hand(args: &SessionLabelArgs, store: &Store) -> Result<Vec<SessionLabel>, AppError> {
     let mut labels = Vec::new();
     for session in &args.sessions {
         labels.push(SessionLabel {
@@ -102,7 +102,7 @@ pub(super) async fn estimates(
     project: &Project,
     args: &EstimateArgs,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let store = Store::open(&database(project, &args.database)).await?;
     let grades = store.latest_grades(u64::from(u32::MAX), None).await?.items;
     let labels = labels(&store).await?;
@@ -114,7 +114,7 @@ pub(super) async fn estimates(
     if let Some(wanted) = &args.project {
         projects.retain(|name, _| name.is_some_and(|name| name == wanted));
         if projects.is_empty() {
-            return Err(Failure::usage(anyhow!("no graded session is of the project {wanted}"))
+            return Err(AppError::usage(anyhow!("no graded session is of the project {wanted}"))
                 .hint(Some("`selftest sessions estimate` without --project names them")));
         }
     }
@@ -180,7 +180,7 @@ fn of_project<'a>(
 }
 
 /// The newest label of each session: overrides of `task_completed` are labels too.
-async fn labels(store: &Store) -> Result<BTreeMap<String, SessionLabel>, Failure> {
+async fn labels(store: &Store) -> Result<BTreeMap<String, SessionLabel>, AppError> {
     let rows = store.labels().await?;
     if rows.unreadable > 0 {
         eprint(&format!("warning: {} cannot be read\n", plural(rows.unreadable, "label")));

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{eprint, find, print, since};
+use super::{find, since};
 use crate::cli::SessionArgs;
-use crate::command::failure::Failure;
 use crate::command::sources::nothing_found;
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_sessions::{
     Event, EventOrigin, EventRole, ReadNotes, SessionHead, SessionSink, ToolOutcome,
 };
@@ -90,7 +91,7 @@ pub(super) fn list(
     args: &SessionArgs,
     as_json: bool,
     redactor: &Redactor,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let since =
         args.since.as_ref().map(|text| since::moment(text, selftest_clock::now())).transpose()?;
     let mut found = find(roots);

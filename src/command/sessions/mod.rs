@@ -11,16 +11,17 @@ mod show;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::context::Project;
-use super::failure::Failure;
+use super::since;
 use super::sources::{homes, roots};
-use super::{eprint, print, since};
 use crate::cli::{DoctorFormat, GlobalArgs, SessionArgs, SessionsAction};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::eprint;
 use doctor::doctor;
 use export::export;
 use list::list;
 use search::{Asked, search};
+use selftest_app::AppError;
 use selftest_grading::report::transcript::TranscriptOptions;
 use selftest_service::search::SearchRequest;
 use selftest_sessions::SessionFile;
@@ -43,8 +44,8 @@ pub(super) async fn execute(
     args: &SessionArgs,
     as_json: bool,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
     let roots = roots(&project, args)?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     match action {

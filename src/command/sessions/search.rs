@@ -3,13 +3,14 @@
 
 use anyhow::anyhow;
 
-use super::{eprint, print, since};
+use super::since;
 use crate::cli::{DatabaseArgs, SessionArgs};
-use crate::command::context::Project;
-use crate::command::failure::Failure;
 use crate::command::grade::{self, ScanBar};
 use crate::command::sources::nothing_found;
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_service::grader::SelfGrader;
 use selftest_service::search::{
     IndexSummary, SearchError, SearchIndex, SearchRequest, SearchResults,
@@ -35,7 +36,7 @@ pub(super) async fn search(
     project: &Project,
     args: &SessionArgs,
     asked: Asked<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let now = selftest_clock::now();
     let moment = |text: &str| since::moment(text, now);
     let request = SearchRequest {
@@ -88,17 +89,17 @@ fn warn(indexing: &IndexSummary) {
     }
 }
 
-async fn find(store: &Store, request: &SearchRequest, as_json: bool) -> Result<Exit, Failure> {
+async fn find(store: &Store, request: &SearchRequest, as_json: bool) -> Result<Exit, AppError> {
     let found = match request.run(store).await {
         Ok(found) => found,
         Err(SearchError::Store(error)) => return Err(error.into()),
         Err(fault @ SearchError::NoWords) => {
             let shown = one_line(&request.words, 80);
-            return Err(Failure::usage(anyhow!("{fault} in {shown:?}"))
+            return Err(AppError::usage(anyhow!("{fault} in {shown:?}"))
                 .hint(Some("letters or digits make words; quotation marks make phrases")));
         }
         Err(fault @ SearchError::Cursor) => {
-            return Err(Failure::usage(anyhow!("--cursor: {fault}")));
+            return Err(AppError::usage(anyhow!("--cursor: {fault}")));
         }
     };
     if as_json {

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::{eprint, find, print};
-use crate::command::failure::Failure;
+use super::find;
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_grading::report::session::{OverviewCollector, SessionOverview};
 use selftest_grading::report::transcript::{TranscriptOptions, transcript};
 use selftest_models::prices::ModelPrices;
@@ -47,7 +48,7 @@ pub(super) fn show(
     roots: &[PathBuf],
     form: &Form,
     redactor: &Redactor,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let shown = named(session, path, roots, form.part.as_ref())?;
     if let Some(part) = &form.part
         && let [only] = shown.as_slice()
@@ -56,7 +57,7 @@ pub(super) fn show(
     {
         let last = only.overview.events.saturating_sub(1);
         let error = anyhow!("event {wanted} is not among those of the session, 0 to {last}");
-        return Err(Failure::usage(error));
+        return Err(AppError::usage(error));
     }
     if form.as_json {
         // A secret may stand in any field.
@@ -87,7 +88,7 @@ pub(super) fn named(
     path: &Path,
     roots: &[PathBuf],
     part: Option<&Range<u64>>,
-) -> Result<Vec<Shown>, Failure> {
+) -> Result<Vec<Shown>, AppError> {
     if !session.is_empty() && path.exists() {
         in_file(session, path, part)
     } else {
@@ -96,8 +97,8 @@ pub(super) fn named(
 }
 
 /// All sessions of a file, or of a folder that is one session.
-fn in_file(named: &str, path: &Path, part: Option<&Range<u64>>) -> Result<Vec<Shown>, Failure> {
-    let refused = |why: String| Failure::usage(anyhow!("{named}: {why}"));
+fn in_file(named: &str, path: &Path, part: Option<&Range<u64>>) -> Result<Vec<Shown>, AppError> {
+    let refused = |why: String| AppError::usage(anyhow!("{named}: {why}"));
     let mut found = find(&[path.to_owned()]);
     let source = match found.len() {
         0 if path.is_dir() => return Err(refused("no recorded session is in it".to_owned())),
@@ -127,10 +128,10 @@ fn read(
 
 /// The session with that id, or the only one whose id begins so. Files that carry the id in their
 /// name are read first, and nearly all agents name their files so.
-fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<Shown>, Failure> {
+fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<Shown>, AppError> {
     let shown = one_line(id, 80);
     let nothing = || {
-        Failure::usage(anyhow!(
+        AppError::usage(anyhow!(
             "no recorded session has the id {shown:?}, and no file has that name"
         ))
         .hint(Some("`selftest sessions list` shows the ids"))
@@ -162,7 +163,7 @@ fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<S
             named.push("…".to_owned());
         }
         let (count, named) = (ids.len(), named.join(", "));
-        return Err(Failure::usage(anyhow!(
+        return Err(AppError::usage(anyhow!(
             "{count} sessions have ids that begin with {shown:?}: {named}"
         ))
         .hint(Some("write more of the id")));

@@ -9,15 +9,16 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde_json::json;
 
-use super::context::Project;
-use super::failure::Failure;
 use super::grade::database;
-use super::{eprint, print};
 use crate::cli::{GlobalArgs, KeptAction, SkillsAction, StoreArgs};
 use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
+use selftest_app::Project;
 use selftest_grading::improve::skill::{SkillChange, SkillVersion};
 use selftest_grading::report::skills;
-use selftest_service::grader::skills::{SkillChangeError, SkillTracker};
+use selftest_service::grader::skills::SkillTracker;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
 
@@ -41,14 +42,14 @@ pub(super) async fn execute(
     action: &SkillsAction,
     args: &StoreArgs,
     global: &GlobalArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let action = match action {
         SkillsAction::Kept(action) => action,
         SkillsAction::Experiment(told) => {
             return experiment::execute(told, args.json, global).await;
         }
     };
-    let project = Project::open(global)?;
+    let project = ui::open(global)?;
     let settings = project.load(Vec::new())?.config.skills;
     let store = Store::open(&database(&project, &args.database)).await?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
@@ -63,7 +64,7 @@ pub(super) async fn execute(
     result
 }
 
-async fn act(action: &KeptAction, setup: &Setup) -> Result<Exit, Failure> {
+async fn act(action: &KeptAction, setup: &Setup) -> Result<Exit, AppError> {
     let tracker = &setup.tracker;
     match action {
         KeptAction::List => list(setup).await,
@@ -90,9 +91,10 @@ async fn act(action: &KeptAction, setup: &Setup) -> Result<Exit, Failure> {
 }
 
 /// The text of a skill, from a file or from stdin.
-fn text_of(project: &Project, file: &Path) -> Result<String, Failure> {
+fn text_of(project: &Project, file: &Path) -> Result<String, AppError> {
     let shown = file.display();
-    let unreadable = |error| Failure::usage(anyhow!("cannot read the skill from {shown}: {error}"));
+    let unreadable =
+        |error| AppError::usage(anyhow!("cannot read the skill from {shown}: {error}"));
     let mut bytes = Vec::new();
     if file == Path::new("-") {
         std::io::stdin().take(MAX_SKILL_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -102,17 +104,17 @@ fn text_of(project: &Project, file: &Path) -> Result<String, Failure> {
     }
     if bytes.len() as u64 > MAX_SKILL_BYTES {
         let error = anyhow!("the skill in {shown} is longer than {MAX_SKILL_BYTES} bytes");
-        return Err(Failure::usage(error));
+        return Err(AppError::usage(error));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(anyhow!("the skill in {shown} is not UTF-8")))?;
+        .map_err(|_| AppError::usage(anyhow!("the skill in {shown} is not UTF-8")))?;
     if text.trim().is_empty() {
-        return Err(Failure::usage(anyhow!("the skill in {shown} is empty")));
+        return Err(AppError::usage(anyhow!("the skill in {shown} is empty")));
     }
     Ok(text)
 }
 
-async fn list(setup: &Setup) -> Result<Exit, Failure> {
+async fn list(setup: &Setup) -> Result<Exit, AppError> {
     let tracker = &setup.tracker;
     let mut rows: Vec<SkillVersion> = Vec::new();
     let mut after = None;
@@ -138,7 +140,7 @@ async fn list(setup: &Setup) -> Result<Exit, Failure> {
     Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })
 }
 
-async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, Failure> {
+async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, AppError> {
     let now = selftest_clock::now();
     let scores = setup.tracker.score_all_skills(now).await?;
     let mut disabled = Vec::new();
@@ -160,7 +162,7 @@ async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, Failure> {
     Ok(Exit::Passed)
 }
 
-async fn history(setup: &Setup, name: &str) -> Result<Exit, Failure> {
+async fn history(setup: &Setup, name: &str) -> Result<Exit, AppError> {
     let tracker = &setup.tracker;
     // Says what to do where there is none.
     tracker.find_by_name(name, None).await?;
@@ -175,7 +177,7 @@ async fn history(setup: &Setup, name: &str) -> Result<Exit, Failure> {
 }
 
 /// Shows a change that was made.
-fn show(setup: &Setup, change: &SkillChange) -> Result<Exit, Failure> {
+fn show(setup: &Setup, change: &SkillChange) -> Result<Exit, AppError> {
     if setup.json {
         print(&format!("{:#}\n", json!(change)))?;
     } else {
@@ -185,16 +187,4 @@ fn show(setup: &Setup, change: &SkillChange) -> Result<Exit, Failure> {
         eprint(&format!("warning: {fault}\n"));
     }
     Ok(Exit::Passed)
-}
-
-impl From<SkillChangeError> for Failure {
-    fn from(error: SkillChangeError) -> Self {
-        match error {
-            SkillChangeError::Store(error) => error.into(),
-            error => {
-                let hint = error.hint();
-                Self::usage(anyhow::Error::new(error)).hint(hint)
-            }
-        }
-    }
 }

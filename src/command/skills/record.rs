@@ -5,17 +5,18 @@ use serde_json::json;
 
 use super::Setup;
 use crate::cli::{RecordArgs, SessionArgs, StatusName};
-use crate::command::failure::Failure;
+use crate::command::since;
 use crate::command::sources::{nothing_found, roots};
-use crate::command::{eprint, print, since};
 use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::AppError;
 use selftest_grading::improve::skill::ExecutionStatus;
 use selftest_service::grader::skills::{DeriveOptions, NewExecution, NewMessage, SkillChangeError};
 use selftest_store::{SkillRecord, SkillRef};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
-pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, Failure> {
+pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, AppError> {
     // One of the three is there: clap sees to it.
     match (&told.skill, &told.message) {
         (Some(skill), _) => execution(setup, told, skill).await,
@@ -25,12 +26,12 @@ pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, Fai
 }
 
 /// On the command line a skill that nobody made known is a mistake; on the API it is counted.
-async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit, Failure> {
+async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit, AppError> {
     let known =
         setup.tracker.find_by_name(skill, told.version.as_deref()).await.map_err(|error| {
             let is_unknown = matches!(error, SkillChangeError::Unknown(_));
             let hint = "`selftest improve skills promote NAME --file SKILL.md` makes a skill known";
-            let failure = Failure::from(error);
+            let failure = AppError::from(error);
             if is_unknown { failure.hint(Some(hint)) } else { failure }
         })?;
     let status = match told.status {
@@ -62,10 +63,10 @@ async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit
     Ok(Exit::Passed)
 }
 
-async fn said(setup: &Setup, told: &RecordArgs, message: &str) -> Result<Exit, Failure> {
+async fn said(setup: &Setup, told: &RecordArgs, message: &str) -> Result<Exit, AppError> {
     let session_id = told.session.clone().unwrap_or_default();
     if session_id.trim().is_empty() {
-        return Err(Failure::usage(anyhow!("--session is empty, expected the id of a session")));
+        return Err(AppError::usage(anyhow!("--session is empty, expected the id of a session")));
     }
     let (signals, record) = setup.tracker.message_record(&NewMessage {
         session_id,
@@ -98,7 +99,7 @@ async fn said(setup: &Setup, told: &RecordArgs, message: &str) -> Result<Exit, F
     Ok(Exit::NothingRan)
 }
 
-async fn sessions(setup: &Setup, args: &SessionArgs) -> Result<Exit, Failure> {
+async fn sessions(setup: &Setup, args: &SessionArgs) -> Result<Exit, AppError> {
     let sources = roots(&setup.project, args)?;
     let since = args.since.as_ref().map(|text| since::moment(text, selftest_clock::now()));
     let since = since.transpose()?;

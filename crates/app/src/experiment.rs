@@ -1,22 +1,23 @@
 //! Conducts an experiment with a skill: the same cases without and with it, each arm a run with
 //! reports of its own. What it found is `improve::experiment`'s to say.
 
-use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use tokio::sync::watch;
 
-use super::conducted::report_files;
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
-use super::resume::{Earlier, ExperimentRequest, Purpose, Request, Start, digests_of_settings};
-use super::run::planned;
-use super::setup::{Prepared, Setup};
-use super::suite_file::SuiteFile;
-use crate::cli::ExperimentArgs;
+use crate::error::AppError;
+use crate::finished::report_files;
+use crate::options::ExperimentSettings;
+use crate::project::Project;
+use crate::request::{ExperimentRequest, RunPurpose, RunRequest};
+use crate::resume::{EarlierState, RunStart, digests_of_settings};
+use crate::run::plan_cases;
+use crate::setup::{PreparedRun, RunSetup};
+use crate::skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
+use crate::skill_file::{SKILL_FILE, read_skill};
+use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
 use selftest_harness::event::{EventLog, ExperimentRun, Observer, RunHeader};
 use selftest_harness::experiment::{Arm, Arms};
@@ -31,60 +32,62 @@ use selftest_harness::sut::skill::Skill;
 use selftest_models::journaled::{CallLog, CallSink};
 use selftest_reports::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
 use selftest_reports::document::ReportDocument;
-use selftest_reports::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, TerminalStyle,
-};
+use selftest_reports::skill_creator::ArmConfiguration;
+use selftest_reports::{ReportFiles, ReportHandle, ReportObserver};
+use selftest_text::one_line;
 
 /// An experiment that is to be conducted.
-pub(super) struct Experiment<'a> {
-    pub(super) project: &'a Project,
-    pub(super) resolved: &'a ResolvedConfig,
-    pub(super) told: &'a ExperimentArgs,
-    pub(super) suite: SuiteFile,
-    pub(super) skill: Skill,
+pub(crate) struct Experiment<'a> {
+    pub project: &'a Project,
+    pub resolved: &'a ResolvedConfig,
+    pub settings: &'a ExperimentSettings,
+    pub suite: SuiteFile,
+    pub skill: Skill,
     /// Where the skill lies: neither arm reads it there.
-    pub(super) hidden: Vec<PathBuf>,
+    pub hidden: Vec<PathBuf>,
     /// Whether each trial is told on stderr.
-    pub(super) shows_progress: bool,
+    pub shows_progress: bool,
     /// Whether JSON is printed at its end.
-    pub(super) json: bool,
+    pub json: bool,
     /// Whether the skill is in no file yet.
-    pub(super) is_draft: bool,
+    pub is_draft: bool,
 }
 
 /// The result.
-pub(super) struct Conducted {
-    pub(super) found: SkillExperiment,
+pub struct FinishedExperiment {
+    /// The comparison of both arms.
+    pub found: SkillExperiment,
     /// The reports of both arms.
-    pub(super) reports: Arms<ReportDocument>,
+    pub reports: Arms<ReportDocument>,
     /// Reports that could not be written.
-    pub(super) faults: Vec<String>,
-    pub(super) is_interrupted: bool,
+    pub faults: Vec<String>,
+    /// True if the user stopped it.
+    pub is_interrupted: bool,
     /// A model server gave no answer, so that not all trials were run.
-    pub(super) lacks_model: bool,
+    pub lacks_model: bool,
 }
 
 /// An experiment that was broken off.
-pub(super) struct Broken {
+pub struct InterruptedArms {
     /// Its runs.
-    pub(super) arms: Arms<RunId>,
+    pub arms: Arms<RunId>,
     /// Starts that go on with them.
-    pub(super) starts: Arms<Start>,
+    pub starts: Arms<RunStart>,
 }
 
 impl Experiment<'_> {
     /// Runs all trials; of one that was broken off those that are left. `None` where no case was
     /// selected.
-    pub(super) async fn conduct(
+    pub(crate) async fn execute(
         &self,
-        broken: Option<Broken>,
+        broken: Option<InterruptedArms>,
         cancel: watch::Receiver<bool>,
-    ) -> Result<Option<Conducted>, Failure> {
-        let (project, resolved, told) = (self.project, self.resolved, self.told);
+    ) -> Result<Option<FinishedExperiment>, AppError> {
+        let (project, resolved, settings) = (self.project, self.resolved, self.settings);
         let skill = &self.skill;
-        let args = told.run();
+        let args = settings.run();
         let suite = &self.suite;
-        let mut plan = planned(&args, &resolved.config, Some(suite))?;
+        let mut plan = plan_cases(&args, &resolved.config, Some(suite))?;
         if plan.is_empty() {
             return Ok(None);
         }
@@ -93,13 +96,13 @@ impl Experiment<'_> {
             case.given_skill = None;
         }
         let goes_on = broken.is_some();
-        let Broken { arms: ids, mut starts } = broken.unwrap_or_else(|| self.begun());
+        let InterruptedArms { arms: ids, mut starts } = broken.unwrap_or_else(|| self.begun());
         let calls = CallLog::with_calls(starts.control.take_calls());
         let log = Arc::new(calls.with_run(starts.treatment.take_calls()));
         // What the arms share is as the one that has a journal began it.
         let begun = starts.control.header().or(starts.treatment.header());
-        let earlier = Earlier { log: Arc::clone(&log), cases: &[], header: begun };
-        let setup = Setup {
+        let earlier = EarlierState { log: Arc::clone(&log), cases: &[], header: begun };
+        let setup = RunSetup {
             project,
             resolved,
             args: &args,
@@ -122,16 +125,16 @@ impl Experiment<'_> {
             treatment: Arc::new(prepared.runner.with_sut(with)),
         };
         let headers = self.headers(&setup, &plan, &prepared, &ids, &starts);
-        let cases = plan.len() / told.repeats as usize;
-        let order = interleave(cases, told.repeats, prepared.runner.seed);
+        let cases = plan.len() / settings.repeats as usize;
+        let order = interleave(cases, settings.repeats, prepared.runner.seed);
 
-        let start = |arm: Arm, header: Arc<RunHeader>, files: ReportFiles, start: Start| {
+        let start = |arm: Arm, header: Arc<RunHeader>, files: ReportFiles, start: RunStart| {
             let recalled = start.cases().to_vec();
             let journal = start.journal(project, resolved, &header, digests.clone())?;
             log.set_sink(run_number(arm), Arc::clone(&journal) as Arc<dyn CallSink>);
             let (reporting, events) = self.reporting(arm, files, journal);
             let runner = Arc::clone(runners.of(arm));
-            Ok::<_, Failure>((ArmRun { runner, header, events, recalled }, reporting))
+            Ok::<_, AppError>((ArmRun { runner, header, events, recalled }, reporting))
         };
         let (control, of_control) =
             start(Arm::Control, headers.control, files.control, starts.control)?;
@@ -142,8 +145,8 @@ impl Experiment<'_> {
         drop(arms);
 
         let mut faults = Vec::new();
-        let control = of_control.finish(&mut faults)?;
-        let treatment = of_treatment.finish(&mut faults)?;
+        let control = of_control.finish(project, &mut faults)?;
+        let treatment = of_treatment.finish(project, &mut faults)?;
         let trials = order.iter().filter_map(|slot| {
             let planned = plan.get(slot.position(cases))?;
             let (case, repeat, arm) = (planned.scenario.id.clone(), slot.repeat, slot.arm);
@@ -156,17 +159,17 @@ impl Experiment<'_> {
         let lacks_model =
             of_models.into_iter().any(|summary| summary.count(CaseStatus::NotRun) > 0);
         let reports = Arms { control, treatment };
-        Ok(Some(Conducted { found, reports, faults, is_interrupted, lacks_model }))
+        Ok(Some(FinishedExperiment { found, reports, faults, is_interrupted, lacks_model }))
     }
 
     /// The headers of both arms; of one that goes on with the time and the group of its beginning.
     fn headers(
         &self,
-        setup: &Setup<'_>,
+        setup: &RunSetup<'_>,
         plan: &[PlannedCase],
-        prepared: &Prepared,
+        prepared: &PreparedRun,
         ids: &Arms<RunId>,
-        starts: &Arms<Start>,
+        starts: &Arms<RunStart>,
     ) -> Arms<Arc<RunHeader>> {
         let of = |arm: Arm| {
             let mut header = setup.header(ids.of(arm).clone(), plan, prepared);
@@ -190,23 +193,23 @@ impl Experiment<'_> {
     }
 
     /// The beginning of both arms, each with the command for its journal.
-    fn begun(&self) -> Broken {
+    fn begun(&self) -> InterruptedArms {
         let now = selftest_clock::now();
         let arms = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };
         let experiment = ExperimentRequest {
-            told: self.told.clone(),
+            settings: self.settings.clone(),
             arms: arms.clone(),
             json: self.json,
             drafted: self.is_draft.then(|| self.skill.text.clone()),
         };
-        let request = Request {
-            args: self.told.run(),
-            flags: self.resolved.flags.clone(),
-            cases_of: None,
-            purpose: Purpose::Experiment(Box::new(experiment)),
-        };
-        let start = || Start::New(Box::new(request.clone()));
-        Broken { arms, starts: Arms { control: start(), treatment: start() } }
+        let request = RunRequest::new(
+            self.settings.run(),
+            self.resolved.flags.clone(),
+            None,
+            RunPurpose::Experiment(Box::new(experiment)),
+        );
+        let start = || RunStart::New(Box::new(request.clone()));
+        InterruptedArms { arms, starts: Arms { control: start(), treatment: start() } }
     }
 
     /// Those who hear of an arm, and how they are told.
@@ -215,48 +218,149 @@ impl Experiment<'_> {
         arm: Arm,
         files: ReportFiles,
         journal: Arc<Journal>,
-    ) -> (Reporting, EventSender) {
-        let style = TerminalStyle {
-            terminal: false,
-            colour: std::io::stderr().is_terminal() && !self.project.environment.no_color,
-        };
+    ) -> (ArmReporting, EventSender) {
         let report = ReportObserver::new(files);
         let handle = report.handle();
         let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
         if self.shows_progress {
-            let progress = ProgressObserver::new(style).labelled(LABELS.of(arm));
-            observers.insert(0, Box::new(progress));
+            let progress = self.project.frontend().run_observer(Some(LABELS.of(arm)));
+            observers.splice(0..0, progress);
         }
         let (events, observer_thread) = observe::spawn_observers(observers);
         let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
-        (Reporting { handle, observer_thread, journal }, events)
+        (ArmReporting { handle, observer_thread, journal }, events)
     }
 }
 
 /// Refuses to go on with what is not the same experiment.
-fn check(starts: &Arms<Start>, now: &RunDigests) -> Result<(), Failure> {
+fn check(starts: &Arms<RunStart>, now: &RunDigests) -> Result<(), AppError> {
     starts.control.check(now)?;
     starts.treatment.check(now)
 }
 
 /// The report of an arm in the making, and its journal.
-struct Reporting {
+struct ArmReporting {
     handle: ReportHandle,
     observer_thread: ObserverThread,
     journal: Arc<Journal>,
 }
 
-impl Reporting {
+impl ArmReporting {
     /// The report as `selftest compare` reads it.
-    fn finish(self, faults: &mut Vec<String>) -> Result<ReportDocument, Failure> {
+    fn finish(
+        self,
+        project: &Project,
+        faults: &mut Vec<String>,
+    ) -> Result<ReportDocument, AppError> {
         faults.extend(tokio::task::block_in_place(|| self.observer_thread.finish()));
         tokio::task::block_in_place(|| self.journal.close());
         if let Some(fault) = self.journal.fault() {
-            eprint(&format!(
+            project.notify(&format!(
                 "warning: {fault}; what finished after that is in the reports alone\n"
             ));
         }
         serde_json::from_str(&self.handle.json_text().unwrap_or_default())
-            .map_err(|error| Failure::setup(anyhow!("the report of an arm: {error}")))
+            .map_err(|error| AppError::setup(anyhow!("the report of an arm: {error}")))
     }
+}
+
+/// Where skills are found by name.
+const FOLDERS: [&str; 2] = [".claude/skills", "skills"];
+
+/// The skill under trial and the suite that it is tried on.
+pub struct ExperimentParts {
+    suite: SuiteFile,
+    skill: Skill,
+    /// Where the skill lies; nowhere where it is a draft.
+    file: Option<PathBuf>,
+}
+
+/// Finds the skill and the suite that the options name; `drafted` is the text of a skill that is in
+/// no file.
+pub fn find_parts(
+    project: &Project,
+    settings: &ExperimentSettings,
+    drafted: Option<&str>,
+) -> Result<ExperimentParts, AppError> {
+    let mut suite =
+        SuiteFile::for_experiment(project, &settings.suite, &settings.trials.allow_commands)?;
+    let around = suite.skill.take();
+    let (skill, file) = match (&settings.skill, drafted, around) {
+        (Some(name), Some(text), _) => (Skill { name: name.clone(), text: text.to_owned() }, None),
+        (Some(named), None, _) => find(project, named).map(|(skill, file)| (skill, Some(file)))?,
+        (None, _, Some((skill, file))) => (skill, Some(file)),
+        (None, _, None) => {
+            let error = anyhow!("{} is in no skill, and none is named", settings.suite.display());
+            return Err(AppError::usage(error).hint(Some(
+                "`selftest improve skills experiment SKILL --suite SKILL_FILE` names one",
+            )));
+        }
+    };
+    Ok(ExperimentParts { suite, skill, file })
+}
+
+/// The skill that the user names, and its file.
+fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), AppError> {
+    let by_name = FOLDERS.iter().map(|folder| Path::new(folder).join(named));
+    let places = std::iter::once(PathBuf::from(named)).chain(by_name);
+    let files =
+        places.flat_map(|place| [place.join(SKILL_FILE), place]).map(|file| project.path(&file));
+    let shown = one_line(named, 200);
+    let Some(file) = files.into_iter().find(|file| file.is_file()) else {
+        return Err(AppError::usage(anyhow!("there is no skill `{shown}`")).hint(Some(format!(
+            "name a {SKILL_FILE}, a folder that holds one, or a folder in {}",
+            FOLDERS.join(" or ")
+        ))));
+    };
+    Ok((Skill { name: shown, ..read_skill(&file)? }, file))
+}
+
+/// The part of a skill to hide: its whole folder, which may hold more of it, unless the project lies
+/// in that.
+fn to_hide(project: &Project, file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|_| file.ends_with(SKILL_FILE));
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    match folder.filter(|folder| !project.folder.starts_with(folder)) {
+        Some(folder) => folder,
+        None => file.to_owned(),
+    }
+}
+
+/// Runs an experiment, or what is left of one that was interrupted, and writes its files. Returns
+/// `None` if no case was selected.
+pub async fn run_experiment(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    settings: &ExperimentSettings,
+    parts: ExperimentParts,
+    json: bool,
+    interrupted: Option<InterruptedArms>,
+) -> Result<Option<FinishedExperiment>, AppError> {
+    let ExperimentParts { suite, skill, file } = parts;
+    let experiment = Experiment {
+        project,
+        resolved,
+        settings,
+        suite,
+        skill,
+        // Otherwise the arm without the skill could read it.
+        hidden: file.iter().map(|file| to_hide(project, file)).collect(),
+        shows_progress: true,
+        json,
+        is_draft: file.is_none(),
+    };
+    let cancellation = project.frontend().cancellation();
+    let Some(finished) = experiment.execute(interrupted, cancellation).await? else {
+        project.notify("nothing to run: no case was selected\n");
+        return Ok(None);
+    };
+    if let Some(folder) = &settings.skill_creator {
+        let Arms { control, treatment } = &finished.reports;
+        let arms = [
+            ArmConfiguration { name: WITH_SKILL, report: treatment },
+            ArmConfiguration { name: WITHOUT_SKILL, report: control },
+        ];
+        write_skill_creator(project, folder, &finished.found.skill, &arms)?;
+    }
+    Ok(Some(finished))
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use serde_json::json;
 
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
+use crate::error::AppError;
+use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunHeader;
 use selftest_harness::outcome::CaseResult;
@@ -21,31 +20,31 @@ use selftest_reports::former::ReusedResults;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-const UNDECLARED: &str = "note: --changed skips nothing: nobody knows whether the system under test \
-                          is the same\nhint: name what it is made of in `sut.identity.files`, or set \
+const UNDECLARED: &str = "note: --changed skips nothing: it is unknown whether the system under test \
+                          has changed\nhint: name what it is made of in `sut.identity.files`, or set \
                           `sut.identity.version`\n";
 
 /// The digest of what is declared of the system under test; none where nothing is.
-pub(super) fn sut_digest(
+pub(crate) fn sut_digest(
     project: &Project,
     resolved: &ResolvedConfig,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, AppError> {
     let Some(declared) = &resolved.config.sut.identity else { return Ok(None) };
     identity::digest(declared, &project.folder).map_err(|fault| unreadable(&fault))
 }
 
-fn unreadable(fault: &IdentityError) -> Failure {
-    Failure::usage(anyhow!("sut.identity.files: {fault}"))
+fn unreadable(fault: &IdentityError) -> AppError {
+    AppError::usage(anyhow!("sut.identity.files: {fault}"))
         .hint(Some("name files and folders of the project, or set `sut.identity.version`"))
 }
 
 /// Names each case by all that its result depends on, so that later runs find it again.
-pub(super) fn name_cases(
+pub(crate) fn name_cases(
     resolved: &ResolvedConfig,
     header: &RunHeader,
     (digest, weights): (&str, Option<&str>),
     plan: &mut [PlannedCase],
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let config = &resolved.config;
     let mut sut = json!(config.sut);
     // What it declares is in the digest, wherever it is declared.
@@ -60,14 +59,14 @@ pub(super) fn name_cases(
     for planned in plan {
         let id = &planned.scenario.id;
         planned.cache_key = scope.key(planned).map_err(|fault| {
-            Failure::usage(anyhow!("the files of case {}: {fault}", terminal(id, 100)))
+            AppError::usage(anyhow!("the files of case {}: {fault}", terminal(id, 100)))
         })?;
     }
     Ok(())
 }
 
 /// Gives cases of which nothing has changed their former results, and says how many.
-pub(super) fn keep_unchanged(
+pub(crate) fn keep_unchanged(
     project: &Project,
     resolved: &ResolvedConfig,
     plan: &mut [PlannedCase],
@@ -80,7 +79,7 @@ pub(super) fn keep_unchanged(
     let archive = RunArchive::new(project.report_folders(resolved).0);
     let ReusedResults { mut trials, faults } = ReusedResults::find(&archive, &wanted);
     for fault in faults {
-        eprint(&format!("note: --changed passes over {}\n", terminal(&fault, 400)));
+        project.notify(&format!("note: --changed skips {}\n", terminal(&fault, 400)));
     }
     let mut kept = 0_u64;
     for planned in plan.iter_mut() {
@@ -100,10 +99,10 @@ pub(super) fn keep_unchanged(
         let count = plural(nameless as u64, "case");
         words.push_str(&format!("; {count} with commands, which may read anything, always run"));
     }
-    eprint(&format!("note: {words}\n"));
+    project.notify(&format!("note: {words}\n"));
 }
 
 /// Says that nothing can be skipped, and why.
-pub(super) fn say_undeclared() {
-    eprint(UNDECLARED);
+pub(crate) fn notify_undeclared(project: &Project) {
+    project.notify(UNDECLARED);
 }

@@ -5,23 +5,25 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
-use super::otlp::Collector;
+use crate::error::AppError;
+use crate::frontend::Frontend;
+use crate::otlp::OtlpCollector;
+use crate::project::Project;
 use selftest_config::{Environment, ResolvedConfig, ValueOrigin, suite};
 use selftest_harness::event::SuiteRun;
 use selftest_reports::ci::{CaseSources, CiFiles, ReportRequest, github};
 use selftest_reports::document::ReportDocument;
 
 /// The reports that are asked for besides those of every run.
-pub(super) struct CiReports {
+pub struct CiReports {
     files: CiFiles,
     github: GithubReport,
-    collector: Option<Collector>,
+    collector: Option<OtlpCollector>,
+    frontend: Arc<dyn Frontend>,
 }
 
 /// Annotations and step summary.
@@ -31,7 +33,7 @@ enum GithubReport {
     /// They were asked for, and this is not GitHub Actions.
     Elsewhere,
     /// They are written; the summary where GitHub names a file for it.
-    Wanted { summary: Option<PathBuf> },
+    NeededRoles { summary: Option<PathBuf> },
 }
 
 impl GithubReport {
@@ -41,25 +43,25 @@ impl GithubReport {
             return Self::Elsewhere;
         }
         let summary = variables.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
-        Self::Wanted { summary: summary.map(PathBuf::from) }
+        Self::NeededRoles { summary: summary.map(PathBuf::from) }
     }
 }
 
 /// Each kind of report has one file.
-pub(super) fn check_once(requests: &[ReportRequest]) -> Result<(), Failure> {
+pub fn check_once(requests: &[ReportRequest]) -> Result<(), AppError> {
     match ReportRequest::repeated(requests) {
         None => Ok(()),
-        Some(kind) => Err(Failure::usage(anyhow!("--report names `{kind}` twice"))
+        Some(kind) => Err(AppError::usage(anyhow!("--report names `{kind}` twice"))
             .hint(Some("a run writes one report of each kind"))),
     }
 }
 
 impl CiReports {
     /// Proves that all of them can be written, before anything is asked of a model.
-    pub(super) fn open(project: &Project, resolved: &ResolvedConfig) -> Result<Self, Failure> {
+    pub fn open(project: &Project, resolved: &ResolvedConfig) -> Result<Self, AppError> {
         let requests = project.report_requests(resolved);
         let files = CiFiles::open(&requests)
-            .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
+            .map_err(|error| AppError::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
         let github = if requests.contains(&ReportRequest::Github) {
             GithubReport::of(&project.environment)
         } else {
@@ -69,19 +71,19 @@ impl CiReports {
             ReportRequest::Otlp(endpoint) => Some(endpoint),
             ReportRequest::File(..) | ReportRequest::Github => None,
         });
-        let collector = endpoint.map(|at| Collector::new(at, &project.environment)).transpose()?;
-        Ok(Self { files, github, collector })
+        let collector = endpoint.map(|at| OtlpCollector::new(at, project)).transpose()?;
+        Ok(Self { files, github, collector, frontend: Arc::clone(project.frontend()) })
     }
 
     /// Whether any is asked for.
-    pub(super) fn are_wanted(&self) -> bool {
+    pub fn are_wanted(&self) -> bool {
         let github = !matches!(self.github, GithubReport::Unwanted);
         github || self.collector.is_some() || !self.files.is_empty()
     }
 
     /// Writes all of them; the faults are of those that could not be written. A collector is told last:
     /// it may be slow, and is no fault.
-    pub(super) async fn write(
+    pub async fn write(
         &self,
         document: &ReportDocument,
         sources: &CaseSources,
@@ -91,13 +93,13 @@ impl CiReports {
         match &self.github {
             GithubReport::Unwanted => {}
             GithubReport::Elsewhere => {
-                eprint(
+                self.frontend.notify(
                     "note: no annotations: GITHUB_ACTIONS is not `true`, so this is not GitHub\n",
                 );
             }
-            GithubReport::Wanted { summary } => {
+            GithubReport::NeededRoles { summary } => {
                 // GitHub reads both streams; stdout may hold the JSON report and nothing else.
-                eprint(&github::annotations(document, sources));
+                self.frontend.notify(&github::annotations(document, sources));
                 let written = summary.as_ref().map(|path| {
                     append(path, &github::step_summary(document, sources)).map_err(|cause| {
                         let path = path.display();
@@ -120,7 +122,7 @@ fn append(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The places of the cases of a run: in its suite, else among the scenarios of the configuration.
-pub(super) fn case_sources(
+pub fn case_sources(
     project: &Project,
     resolved: &ResolvedConfig,
     suite: Option<&SuiteRun>,

@@ -3,13 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
-use super::model::FetchBar;
+use crate::error::AppError;
+use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
@@ -19,15 +16,14 @@ use selftest_models::model_settings::ModelSettings;
 use selftest_models::name::ModelName;
 use selftest_models::ollama::{self, OllamaServer};
 use selftest_models::prompts::PromptLibrary;
-use selftest_server::mcp::SessionGrading;
-use selftest_service::grader::quality::{QualityGrader, UnfitModelError};
+use selftest_service::grader::quality::QualityGrader;
 use selftest_service::jobs::FindGrader;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
 
 /// The version of the rubric that models grade by in this project, and whose grades are read: by a
 /// prompt that cannot be read nothing is graded, and the grades are those of this binary's.
-pub(super) fn rubric(project: &Project) -> u32 {
+pub fn rubric_in_use(project: &Project) -> u32 {
     let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
     // Said by whoever lets a model grade.
     let _ = library.load(TEMPLATE);
@@ -36,13 +32,13 @@ pub(super) fn rubric(project: &Project) -> u32 {
 
 /// Finds the models of these names and checks that they answer; they take at most `concurrency`
 /// calls at once. Without a name, that of the configuration.
-pub(super) async fn quality_graders(
+pub async fn quality_graders(
     project: &Project,
     resolved: &ResolvedConfig,
     store: &Store,
     names: &[String],
     concurrency: u32,
-) -> Result<Vec<QualityGrader>, Failure> {
+) -> Result<Vec<QualityGrader>, AppError> {
     let settings = &resolved.config.grade.quality;
     let environment = &project.environment;
     let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
@@ -50,7 +46,9 @@ pub(super) async fn quality_graders(
     let version = rubric_version(&library);
     if version >= FIRST_OWN_VERSION {
         let name = rubric_name(version);
-        eprint(&format!("prompts/{TEMPLATE} is {name}: its grades are kept apart from others\n"));
+        project.notify(&format!(
+            "prompts/{TEMPLATE} is {name}: its grades are kept apart from others\n"
+        ));
     }
     let library = Arc::new(library);
     let wanted = QualityGrader::required_context(settings, &library)?;
@@ -73,11 +71,11 @@ pub(super) async fn quality_graders(
         None,
         Arc::new(redactor.clone()),
     );
-    let fetch = FetchBar::new(environment);
+    let fetch = project.frontend().fetch_observer();
     let configured = [settings.model.clone()];
     let mut graders: Vec<QualityGrader> = Vec::new();
     for name in if names.is_empty() { &configured[..] } else { names } {
-        let model = locator.model(name, &fetch).await?;
+        let model = locator.model(name, &*fetch).await?;
         if graders.iter().any(|grader| grader.model_id() == model.id()) {
             continue;
         }
@@ -87,14 +85,14 @@ pub(super) async fn quality_graders(
         graders.push(grader.await?);
     }
     for line in locator.resolutions() {
-        eprint(&format!("model {line}\n"));
+        project.notify(&format!("model {line}\n"));
     }
     Ok(graders)
 }
 
 /// Finds models when the first session asks for them, and keeps them: a server is up before any
 /// model is.
-pub(super) struct GradersOnRequest {
+pub struct GradersOnRequest {
     project: Arc<Project>,
     resolved: Arc<ResolvedConfig>,
     store: Store,
@@ -104,7 +102,8 @@ pub(super) struct GradersOnRequest {
 }
 
 impl GradersOnRequest {
-    pub(super) fn new(
+    /// Creates a source of graders; `default` is the model for requests that name none.
+    pub fn new(
         project: Arc<Project>,
         resolved: Arc<ResolvedConfig>,
         store: Store,
@@ -114,7 +113,7 @@ impl GradersOnRequest {
     }
 
     /// The grader by that model, or why there is none, with what to do about it.
-    pub(super) async fn grader(&self, model: Option<String>) -> Result<QualityGrader, String> {
+    pub async fn grader(&self, model: Option<String>) -> Result<QualityGrader, String> {
         let name = model.or_else(|| self.default.clone());
         let mut found = self.found.lock().await;
         if let Some(grader) = found.get(&name) {
@@ -155,7 +154,7 @@ impl GradersOnRequest {
 }
 
 /// As workers ask for them.
-pub(super) fn finder(graders: GradersOnRequest) -> Arc<FindGrader> {
+pub fn grader_finder(graders: GradersOnRequest) -> Arc<FindGrader> {
     let graders = Arc::new(graders);
     Arc::new(move |model| {
         let graders = Arc::clone(&graders);
@@ -163,30 +162,30 @@ pub(super) fn finder(graders: GradersOnRequest) -> Arc<FindGrader> {
     })
 }
 
-impl SessionGrading for GradersOnRequest {
-    fn grade(
+impl GradersOnRequest {
+    /// Grades one session at the request of an agent, which may choose a local model only. The error
+    /// is a message for the agent.
+    pub async fn grade_session(
         &self,
-        session_id: String,
+        session_id: &str,
         model: Option<String>,
-    ) -> BoxFuture<'_, Result<QualityGrade, String>> {
-        Box::pin(async move {
-            if let Some(name) = &model {
-                let configured = &self.resolved.config.grade.quality.model;
-                if !self.may_be_named(name).await {
-                    return Err(format!(
-                        "an agent may choose a local model, `ollama/…` or an embedded one of the \
-                         catalogue, `embedded/smollm2-135m`, or the configured {configured}: set \
-                         grade.quality.model for another"
-                    ));
-                }
+    ) -> Result<QualityGrade, String> {
+        if let Some(name) = &model {
+            let configured = &self.resolved.config.grade.quality.model;
+            if !self.may_be_named(name).await {
+                return Err(format!(
+                    "an agent may choose a local model, `ollama/…` or an embedded one of the \
+                     catalogue, `embedded/smollm2-135m`, or the configured {configured}: set \
+                     grade.quality.model for another"
+                ));
             }
-            let found = self.store.grade(&session_id).await.map_err(|error| error.to_string())?;
-            let found = found
-                .ok_or("no grade by rules of this session: `selftest grade latest` makes one")?;
-            let grader = self.grader(model).await?;
-            let graded = grader.grade(&found.session_id, &found.session_file).await;
-            graded.map_err(|fault| fault.to_string())
-        })
+        }
+        let found = self.store.grade(session_id).await.map_err(|error| error.to_string())?;
+        let found =
+            found.ok_or("no grade by rules of this session: `selftest grade latest` makes one")?;
+        let grader = self.grader(model).await?;
+        let graded = grader.grade(&found.session_id, &found.session_file).await;
+        graded.map_err(|fault| fault.to_string())
     }
 }
 
@@ -197,17 +196,6 @@ fn names_local_model(name: &str) -> bool {
         Ok(ModelName::Ollama(name)) => !ollama::is_cloud(&name),
         Ok(ModelName::Embedded(name)) => CatalogueEntry::find(&name).is_some(),
         _ => false,
-    }
-}
-
-impl From<UnfitModelError> for Failure {
-    fn from(error: UnfitModelError) -> Self {
-        match error {
-            UnfitModelError::Prompt(error) => error.into(),
-            error @ UnfitModelError::Context { .. } => Self::setup(anyhow::Error::new(error)).hint(
-                Some("take a model with a larger context, or lower grade.quality.max_tokens"),
-            ),
-        }
     }
 }
 

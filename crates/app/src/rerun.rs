@@ -1,10 +1,10 @@
 //! `--rerun-failed`: the cases of the last run that did not pass, as a plan for the next one.
 
-use super::context::Project;
-use super::failure::Failure;
-use super::suite_file::SuiteFile;
-use super::{eprint, named_run};
-use crate::cli::RunArgs;
+use crate::error::AppError;
+use crate::find_run;
+use crate::options::RunSettings;
+use crate::project::Project;
+use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::not_passed::UnpassedCases;
@@ -14,7 +14,7 @@ use selftest_text::escape::terminal;
 const MAX_TRACED: usize = 100;
 
 /// The cases to run again.
-pub(super) enum Again {
+pub(crate) enum RerunPlan {
     /// Every case passed.
     Nothing,
     /// These.
@@ -22,7 +22,7 @@ pub(super) enum Again {
         /// The cases, with their prompts where they had one.
         suite: Box<SuiteFile>,
         /// The flags of the run.
-        args: Box<RunArgs>,
+        args: Box<RunSettings>,
         /// The run whose cases they are.
         run: String,
     },
@@ -35,20 +35,20 @@ fn trace_suite(project: &Project, resolved: &ResolvedConfig, report: &mut Report
         let replayed = report.suite.as_ref().filter(|suite| suite.replayed);
         let Some(run) = replayed.and_then(|suite| suite.run_id.clone()) else { return };
         // Where that report is gone, the cases are run with what this one holds.
-        let Ok((earlier, _)) = named_run::found(project, resolved, &run) else { return };
+        let Ok((earlier, _)) = find_run::find_report_file(project, resolved, &run) else { return };
         report.suite = earlier.suite;
     }
 }
 
 /// The cases of a run, such as the last one, that did not pass, each as often as that run did.
-pub(super) fn failed(
+pub(crate) fn failed(
     project: &Project,
     resolved: &ResolvedConfig,
-    args: &RunArgs,
+    args: &RunSettings,
     named: &str,
-) -> Result<Again, Failure> {
-    let (mut report, file) = named_run::found(project, resolved, named)?;
-    named_run::refuse_arm(&report)?;
+) -> Result<RerunPlan, AppError> {
+    let (mut report, file) = find_run::find_report_file(project, resolved, named)?;
+    find_run::refuse_arm(&report)?;
     trace_suite(project, resolved, &mut report);
     let UnpassedCases { with_prompt, without_prompt } = UnpassedCases::of(&report);
     let is_known = |id: &String| {
@@ -58,19 +58,20 @@ pub(super) fn failed(
         without_prompt.into_iter().partition(is_known);
     if !unknown.is_empty() {
         let ids = terminal(&unknown.join(", "), 500);
-        eprint(&format!("warning: not run again, since nobody knows their prompts: {ids}\n"));
+        project
+            .notify(&format!("warning: not run again, since nobody knows their prompts: {ids}\n"));
     }
     if with_prompt.is_empty() && to_generate.is_empty() {
         if unknown.is_empty() {
-            eprint(&format!("nothing to run: every case of {} passed\n", report.run_id));
+            project.notify(&format!("nothing to run: every case of {} passed\n", report.run_id));
         }
-        return Ok(Again::Nothing);
+        return Ok(RerunPlan::Nothing);
     }
     report.cases.retain(|case| with_prompt.contains(&case.id));
-    let mut suite = SuiteFile::replaying(project, &report, file, &args.trials.allow_commands)?;
+    let mut suite = SuiteFile::of_run(project, &report, file, &args.trials.allow_commands)?;
     suite.to_generate = to_generate;
     let repeats = report.summary.repeats.unwrap_or(1);
-    let args = RunArgs { repeats, ..args.clone() };
+    let args = RunSettings { repeats, ..args.clone() };
     let run = report.run_id.to_string();
-    Ok(Again::Cases { suite: Box::new(suite), args: Box::new(args), run })
+    Ok(RerunPlan::Cases { suite: Box::new(suite), args: Box::new(args), run })
 }

@@ -5,22 +5,22 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use super::failure::Failure;
+use crate::error::AppError;
 use selftest_harness::sut::skill::Skill;
 use selftest_text::one_line;
 
 /// Name of a skill's file.
-pub(super) const FILE: &str = "SKILL.md";
+pub const SKILL_FILE: &str = "SKILL.md";
 /// Most bytes of a skill's text.
 const MAX_SKILL_BYTES: u64 = 1 << 18;
 
 /// Reads a skill, under the name of its folder.
-pub(super) fn read_skill(file: &Path) -> Result<Skill, Failure> {
-    read(file).map_err(|why| Failure::usage(anyhow!(why)))
+pub fn read_skill(file: &Path) -> Result<Skill, AppError> {
+    read_skill_text(file).map_err(|why| AppError::usage(anyhow!(why)))
 }
 
 /// The same; the error names the file.
-pub(super) fn read(file: &Path) -> Result<Skill, String> {
+pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
     let unreadable = |why: String| format!("cannot read {}: {why}", file.display());
     let mut text = String::new();
     let read = std::fs::File::open(file)
@@ -39,7 +39,7 @@ pub(super) fn read(file: &Path) -> Result<Skill, String> {
 
 /// The names under which an agent can load a skill: that of its folder, and the one that it gives
 /// itself in its front matter.
-pub(super) fn names(skill: &Skill) -> Vec<String> {
+pub(crate) fn skill_names(skill: &Skill) -> Vec<String> {
     let mut names = vec![skill.name.clone()];
     let mut lines = skill.text.trim_start_matches('\u{feff}').lines();
     if lines.next().is_some_and(|line| line.trim_end() == "---") {
@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn a_skill_has_the_name_of_its_folder_and_its_own() {
-        let names = |text: &str| names(&Skill { name: "ferry".to_owned(), text: text.to_owned() });
+        let names =
+            |text: &str| skill_names(&Skill { name: "ferry".to_owned(), text: text.to_owned() });
         assert_eq!(names("---\nname: ferry\n---\nGo."), ["ferry"]);
         assert_eq!(names("---\ndescription: x\nname: \"harbour\"\n---\n"), ["ferry", "harbour"]);
         assert_eq!(names("Go.\nname: other\n"), ["ferry"]);

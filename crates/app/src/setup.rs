@@ -8,15 +8,13 @@ use anyhow::anyhow;
 use rand::RngExt as _;
 use serde_json::json;
 
-use super::calibrate;
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
-use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity, measured_models};
-use super::model::FetchBar;
-use super::resume::Earlier;
-use super::suite_file::SuiteFile;
-use crate::cli::RunArgs;
+use crate::calibration::judge_calibration;
+use crate::error::AppError;
+use crate::judges::{FETCH_JUDGE, JudgeIdentity, measured_models};
+use crate::options::RunSettings;
+use crate::project::Project;
+use crate::resume::EarlierState;
+use crate::suite_file::SuiteFile;
 use selftest_checks::named_file::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
 use selftest_config::{self as config, ResolvedConfig};
@@ -58,37 +56,40 @@ use selftest_text::wording::plural;
 const MAX_NAMED_FILES: usize = 40;
 /// Tokens of project files to choose from, where no chat model is shown them.
 const MAX_SHOWN_TOKENS: u32 = 40_000;
-/// Earlier runs whose prompts are not asked again.
+/// `EarlierState` runs whose prompts are not asked again.
 const MAX_REMEMBERED_RUNS: usize = 30;
 
 /// The parts of a run.
-pub(super) struct Setup<'a> {
-    pub(super) project: &'a Project,
-    pub(super) resolved: &'a ResolvedConfig,
-    pub(super) args: &'a RunArgs,
+pub struct RunSetup<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// Its configuration.
+    pub resolved: &'a ResolvedConfig,
+    /// Options of the run.
+    pub args: &'a RunSettings,
     /// The suite; absent where a generator makes the cases.
-    pub(super) suite: Option<&'a SuiteFile>,
+    pub suite: Option<&'a SuiteFile>,
     /// More paths that the system under test must not read.
-    pub(super) hidden: &'a [PathBuf],
+    pub hidden: &'a [PathBuf],
     /// State of the run from earlier starts of it; absent where it keeps no journal.
-    pub(super) earlier: Option<&'a Earlier<'a>>,
+    pub earlier: Option<&'a EarlierState<'a>>,
 }
 
 /// A run that can start: models and system under test have been checked.
-pub(super) struct Prepared {
-    pub(super) runner: Arc<Runner>,
-    pub(super) models: RunModels,
+pub struct PreparedRun {
+    pub runner: Arc<Runner>,
+    pub models: RunModels,
     /// Digest of the weights of the built-in assistant, where it is tested by a suite and known by more
     /// than its name.
-    pub(super) sut_weights: Option<String>,
+    pub sut_weights: Option<String>,
     /// Calibration of the judge by labels.
-    pub(super) calibration: JudgeCalibration,
-    pub(super) capacity: usize,
+    pub calibration: JudgeCalibration,
+    pub capacity: usize,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Digests of what is known once the models are.
-    pub(super) fn digests(&self, rubric: &str) -> RunDigests {
+    pub fn digests(&self, rubric: &str) -> RunDigests {
         let names = &self.models;
         let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
         BTreeMap::from([
@@ -104,7 +105,7 @@ impl Prepared {
 
 /// The roles of a run that need a model.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct NeededRoles {
     generator: bool,
     judge: bool,
     /// Whether the built-in assistant is the system under test.
@@ -115,7 +116,7 @@ struct Wanted {
 const TOGETHER: &str = " + ";
 
 /// The models of a run, found and checked.
-struct Models {
+struct RunModelSet {
     generator: Option<Arc<dyn ChatModel>>,
     /// Empty where checks alone decide.
     judges: Vec<Arc<dyn ChatModel>>,
@@ -128,7 +129,7 @@ struct Models {
     capacity: usize,
 }
 
-impl Models {
+impl RunModelSet {
     /// All of them, in the order in which they are checked.
     fn all(&self) -> Vec<Arc<dyn ChatModel>> {
         let assistant = self.chat.iter().map(|(model, _)| model);
@@ -160,9 +161,9 @@ impl Models {
     }
 }
 
-impl Setup<'_> {
+impl RunSetup<'_> {
     /// Checks everything that a run needs, what needs no model call first.
-    pub(super) async fn prepare(&self, plan: &[PlannedCase]) -> Result<Prepared, Failure> {
+    pub async fn prepare(&self, plan: &[PlannedCase]) -> Result<PreparedRun, AppError> {
         let config = &self.resolved.config;
         let redactor = Arc::new(self.project.redactor(self.resolved));
         let begun = self.earlier.and_then(|earlier| earlier.header);
@@ -184,7 +185,7 @@ impl Setup<'_> {
             && !external.as_ref().is_some_and(|sut| sut.supports_fixtures())
         {
             let id = &case.scenario.id;
-            return Err(Failure::usage(anyhow!(
+            return Err(AppError::usage(anyhow!(
                 "case {id} has a set-up, and the system under test has no folder of its own"
             ))
             .hint(Some(self.hint_of_a_folder())));
@@ -194,7 +195,7 @@ impl Setup<'_> {
             && !takes_fixtures
         {
             let (id, count) = (&case.scenario.id, plural(case.fixtures.len() as u64, "file"));
-            return Err(Failure::usage(anyhow!(
+            return Err(AppError::usage(anyhow!(
                 "case {id} brings {count}, and the system under test has no folder of its own"
             ))
             .hint(Some(self.hint_of_a_folder())));
@@ -202,7 +203,7 @@ impl Setup<'_> {
         let generates = !to_generate.is_empty();
         let asks_judge =
             |planned: &PlannedCase| planned.frozen.as_ref().is_none_or(GeneratedCase::needs_judge);
-        let wanted = Wanted {
+        let wanted = NeededRoles {
             generator: generates,
             judge: plan.iter().any(asks_judge),
             assistant: external.is_none(),
@@ -234,7 +235,7 @@ impl Setup<'_> {
                 let library = Arc::clone(&library);
                 Arc::new(ChatSut::new(model, library, settings, context_tokens, files))
             }
-            (None, None) => return Err(Failure::usage(anyhow!("`sut` names no adapter"))),
+            (None, None) => return Err(AppError::usage(anyhow!("`sut` names no adapter"))),
         };
         let finished = self.earlier.map(|earlier| earlier.cases).unwrap_or_default();
         let generator = models.generator.map(|model| {
@@ -280,22 +281,28 @@ impl Setup<'_> {
             seed,
             watch,
         };
-        Ok(Prepared { runner: Arc::new(runner), models: names, sut_weights, calibration, capacity })
+        Ok(PreparedRun {
+            runner: Arc::new(runner),
+            models: names,
+            sut_weights,
+            calibration,
+            capacity,
+        })
     }
 
     /// Prepares the judging of a run's answers again: of all models the judge alone.
-    pub(super) async fn prepare_rejudging(
+    pub async fn prepare_rejudging(
         &self,
         plan: &[PlannedCase],
         report: &ReportDocument,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<PreparedRun, AppError> {
         let redactor = Arc::new(self.project.redactor(self.resolved));
         let library = Arc::new(self.templates(&[])?);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let asks_judge =
             |planned: &PlannedCase| planned.frozen.as_ref().is_some_and(GeneratedCase::needs_judge);
         let judge = plan.iter().any(asks_judge);
-        let wanted = Wanted { generator: false, judge, assistant: false };
+        let wanted = NeededRoles { generator: false, judge, assistant: false };
         let hidden = self.hidden_paths(record.clone());
         let models = self.models(wanted, record, &redactor).await?;
         let all = models.all();
@@ -326,7 +333,13 @@ impl Setup<'_> {
             watch: None,
         };
         let sut_weights = None;
-        Ok(Prepared { runner: Arc::new(runner), models: names, sut_weights, calibration, capacity })
+        Ok(PreparedRun {
+            runner: Arc::new(runner),
+            models: names,
+            sut_weights,
+            calibration,
+            capacity,
+        })
     }
 
     /// The judges and what labels say of them; what is known of them goes to their names.
@@ -335,7 +348,7 @@ impl Setup<'_> {
         models: Vec<Arc<dyn ChatModel>>,
         library: &PromptLibrary,
         names: &mut RunModels,
-    ) -> Result<(Option<Arc<JudgePanel>>, JudgeCalibration), Failure> {
+    ) -> Result<(Option<Arc<JudgePanel>>, JudgeCalibration), AppError> {
         let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
         for model in models {
             let name = model.id().to_owned();
@@ -377,7 +390,7 @@ impl Setup<'_> {
         } else {
             names.panel = members;
         }
-        let calibration = calibrate::known(self.project, self.resolved, &calibrated);
+        let calibration = judge_calibration(self.project, self.resolved, &calibrated);
         Ok((Some(Arc::new(panel)), calibration))
     }
 
@@ -396,7 +409,7 @@ impl Setup<'_> {
         let method = judge.method(library).await;
         if config.judge.samples > 1 && method == JudgeMethod::Probability {
             let (name, samples) = (model.id(), config.judge.samples);
-            eprint(&format!(
+            self.project.notify(&format!(
                 "warning: judge.samples is {samples}, but {name} is asked for probabilities, which \
                  are the same each time: it is asked once\nhint: set judge.method: verdict\n"
             ));
@@ -408,7 +421,7 @@ impl Setup<'_> {
             Some(fitness) => {
                 if let Some(why) = &fitness.unfit {
                     let name = &fitness.model;
-                    eprint(&format!(
+                    self.project.notify(&format!(
                         "warning: {name} cannot judge well enough ({why}): what only a judge can \
                          decide stays unscored\nhint: {FETCH_JUDGE}\n"
                     ));
@@ -421,8 +434,7 @@ impl Setup<'_> {
                 && self.args.record.is_none() =>
             {
                 let silent = judge_by(config.judge.for_measurement());
-                let environment = &self.project.environment;
-                impression = Some(identity.impression(environment, &silent, library).await);
+                impression = Some(identity.impression(self.project, &silent, library).await);
                 judge
             }
             None => judge,
@@ -458,7 +470,7 @@ impl Setup<'_> {
 
     /// Reads the files that scenarios and cases name. Whatever is wrong with one is the fault of
     /// the file that names it.
-    pub(super) fn read_named_files(&self, plan: &mut [PlannedCase]) -> Result<(), Failure> {
+    pub fn read_named_files(&self, plan: &mut [PlannedCase]) -> Result<(), AppError> {
         let redactor = self.project.redactor(self.resolved);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let hidden = self.hidden_paths(record);
@@ -479,7 +491,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn unreadable(&self, scenario: &Scenario, path: &str, why: &NamedFileError) -> Failure {
+    fn unreadable(&self, scenario: &Scenario, path: &str, why: &NamedFileError) -> AppError {
         let file = match self.suite {
             Some(suite) => suite.shown.display().to_string(),
             None => self
@@ -489,12 +501,12 @@ impl Setup<'_> {
                 .map_or_else(|| config::DEFAULT_PATH.to_owned(), |path| path.display().to_string()),
         };
         let (id, path) = (&scenario.id, selftest_text::one_line(path, 100));
-        Failure::usage(anyhow!("{file}: `files` of `{id}`: `{path}`: {why}"))
+        AppError::usage(anyhow!("{file}: `files` of `{id}`: `{path}`: {why}"))
             .hint(Some("name a text file of the project that holds no answers to the tests"))
     }
 
     /// The templates of all roles; warns where they are not those of the suite.
-    fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
+    fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, AppError> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
         for name in JUDGE_TEMPLATES.into_iter().chain([CHAT_TEMPLATE]) {
@@ -503,7 +515,7 @@ impl Setup<'_> {
         let rubric_digest = self.resolved.rubric.digest();
         for warning in self.suite.iter().flat_map(|suite| suite.warnings(&rubric_digest, &library))
         {
-            eprint(&format!("warning: {warning}\n"));
+            self.project.notify(&format!("warning: {warning}\n"));
         }
         Ok(library)
     }
@@ -522,10 +534,10 @@ impl Setup<'_> {
     /// Finds the models of all roles.
     async fn models(
         &self,
-        wanted: Wanted,
+        wanted: NeededRoles,
         record: Option<PathBuf>,
         redactor: &Arc<Redactor>,
-    ) -> Result<Models, Failure> {
+    ) -> Result<RunModelSet, AppError> {
         let config = &self.resolved.config;
         let environment = &self.project.environment;
         let mut locator = ModelLocator::new(
@@ -539,15 +551,15 @@ impl Setup<'_> {
         if let Some(earlier) = self.earlier {
             locator = locator.with_call_log(Arc::clone(&earlier.log));
         }
-        let fetch = FetchBar::new(environment);
+        let fetch = self.project.frontend().fetch_observer();
         let generator = if wanted.generator {
-            Some(locator.model(&config.generator.model, &fetch).await?)
+            Some(locator.model(&config.generator.model, &*fetch).await?)
         } else {
             None
         };
         let mut judges: Vec<Arc<dyn ChatModel>> = Vec::new();
         for name in config.judge.models().into_iter().filter(|_| wanted.judge) {
-            let judge = locator.model(name, &fetch).await?;
+            let judge = locator.model(name, &*fetch).await?;
             if judges.iter().any(|other| other.id() == judge.id()) {
                 return Err(same_judge(&[judge.id().to_owned()]));
             }
@@ -555,12 +567,12 @@ impl Setup<'_> {
         }
         let chat = match &config.sut.chat {
             Some(settings) if wanted.assistant => {
-                Some((locator.model(&settings.model, &fetch).await?, settings.clone()))
+                Some((locator.model(&settings.model, &*fetch).await?, settings.clone()))
             }
             _ => None,
         };
         for line in locator.resolutions() {
-            eprint(&format!("model {line}\n"));
+            self.project.notify(&format!("model {line}\n"));
         }
         // Waiting for a place at its model must not count as the assistant's time.
         let capacity = chat.as_ref().map_or_else(
@@ -568,7 +580,7 @@ impl Setup<'_> {
             |(model, _)| locator.concurrency_of(&**model),
         );
         let (chosen, outages) = (locator.resolutions().to_vec(), locator.outages());
-        Ok(Models { generator, judges, chat, chosen, outages, capacity })
+        Ok(RunModelSet { generator, judges, chat, chosen, outages, capacity })
     }
 
     /// Watches the project, but for the folders that a run itself writes to.
@@ -600,9 +612,9 @@ impl Setup<'_> {
         &self,
         redactor: &Arc<Redactor>,
         protected: &[PathBuf],
-    ) -> Result<CommandHost, Failure> {
+    ) -> Result<CommandHost, AppError> {
         let harness = std::env::current_exe()
-            .map_err(|error| Failure::setup(anyhow!("cannot find this program: {error}")))?;
+            .map_err(|error| AppError::setup(anyhow!("cannot find this program: {error}")))?;
         Ok(CommandHost {
             project: self.project.folder.clone(),
             protected: protected.to_vec(),
@@ -617,11 +629,11 @@ impl Setup<'_> {
     }
 
     /// The system under test, unless it is a chat model.
-    pub(super) fn external_sut(
+    pub fn external_sut(
         &self,
         redactor: &Arc<Redactor>,
         protected: &[PathBuf],
-    ) -> Result<Option<Arc<dyn SystemUnderTest>>, Failure> {
+    ) -> Result<Option<Arc<dyn SystemUnderTest>>, AppError> {
         let settings = &self.resolved.config.sut;
         let environment = &self.project.environment;
         if let Some(command) = &settings.command {
@@ -637,7 +649,7 @@ impl Setup<'_> {
             let token = variable.and_then(|name| environment.variables.get(name));
             if let (Some(name), None) = (variable, token) {
                 let error = anyhow!("sut.http.token_variable names {name}, which is not set");
-                return Err(Failure::setup(error));
+                return Err(AppError::setup(error));
             }
             let token = token.cloned().map(Into::into);
             let sut = HttpSut::new(http.clone(), token, Arc::clone(redactor))?;
@@ -654,9 +666,9 @@ impl Setup<'_> {
 }
 
 /// A panel of one model under two names, or under one.
-fn same_judge(names: &[String]) -> Failure {
+fn same_judge(names: &[String]) -> AppError {
     let names = names.join("` and `");
-    Failure::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
+    AppError::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
         .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
@@ -674,7 +686,7 @@ async fn weights(models: &[Arc<dyn ChatModel>]) -> BTreeMap<String, String> {
 }
 
 /// Checks each model once, however many roles it has.
-async fn check_once(models: &[Arc<dyn ChatModel>]) -> Result<(), Failure> {
+async fn check_once(models: &[Arc<dyn ChatModel>]) -> Result<(), AppError> {
     let mut seen = BTreeSet::new();
     for model in models {
         if seen.insert(model.id()) {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::skill_file::{self, FILE as SKILL_FILE, names};
 use super::allowed::AllowedCommands;
+use crate::skill_file::{SKILL_FILE, read_skill_text, skill_names};
 use selftest_checks::check::CommandCheck;
 use selftest_checks::evals::EvalFile;
 use selftest_checks::evals::folder::{self, SkillFolder};
@@ -19,41 +19,41 @@ pub(super) const SKILLS: &str = ".claude/skills";
 const EVALS: &str = "evals";
 
 /// The needs of a case.
-pub(super) struct Needs {
+pub(super) struct CaseNeeds {
     /// Its files.
-    pub(super) fixtures: Vec<Fixture>,
+    pub fixtures: Vec<Fixture>,
     /// Commands that make its folder ready.
-    pub(super) set_up: Arc<[CommandCheck]>,
+    pub set_up: Arc<[CommandCheck]>,
     /// Name of the skill that it is of.
-    pub(super) skill: Option<String>,
+    pub skill: Option<String>,
     /// The skill that is handed over with it.
-    pub(super) handed: Option<Arc<Skill>>,
+    pub handed: Option<Arc<Skill>>,
     /// The folder of the skill, for a case that asks whether it is loaded.
-    pub(super) skill_folder: Arc<[Fixture]>,
+    pub skill_folder: Arc<[Fixture]>,
 }
 
 /// The cases of one file of somebody else.
-pub(super) struct Imported {
-    pub(super) cases: Vec<(SuiteCase, Needs)>,
+pub(super) struct ImportedSuite {
+    pub cases: Vec<(SuiteCase, CaseNeeds)>,
     /// Cases that need files which are nowhere, and why.
-    pub(super) incomplete: Vec<String>,
-    pub(super) skill: Option<(Skill, PathBuf)>,
+    pub incomplete: Vec<String>,
+    pub skill: Option<(Skill, PathBuf)>,
     /// Refused parts.
-    pub(super) left_out: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    pub left_out: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
-impl Imported {
+impl ImportedSuite {
     /// Reads a file of cases and what is around it. The error says why nothing of it can be used.
     pub(super) fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, String> {
         let file = folder::read_file(path).map_err(|error| error.to_string())?;
         let around = SkillFolder::locate(path);
         let skill_file = around.skill.join(SKILL_FILE);
-        let skill = if skill_file.is_file() { Some(skill_file::read(&skill_file)?) } else { None };
+        let skill = if skill_file.is_file() { Some(read_skill_text(&skill_file)?) } else { None };
         let lies = around.skill.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = skill.as_ref().map(|skill| skill.name.clone()).or(file.skill.clone()).or(lies);
         let rule = |id: &str| allowed.rule(name.as_deref().unwrap_or_default(), id);
-        let mut imported = file.suite(&skill.as_ref().map(names).unwrap_or_default(), &rule);
+        let mut imported = file.suite(&skill.as_ref().map(skill_names).unwrap_or_default(), &rule);
         let handed = skill.clone().map(Arc::new);
         let skill_folder: Arc<[Fixture]> = match &skill {
             Some(skill) if !imported.loading.is_empty() => skill_fixtures(&around.skill, skill),
@@ -73,7 +73,7 @@ impl Imported {
                 }
             };
             let set_up = imported.set_up.remove(id).unwrap_or_default().into();
-            let mut needs = Needs {
+            let mut needs = CaseNeeds {
                 fixtures,
                 set_up,
                 skill: name.clone(),

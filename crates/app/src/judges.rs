@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{QUICK, bar};
-use selftest_config::{Config, Environment};
+use crate::project::Project;
+use selftest_config::Config;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::bench;
+use selftest_harness::judge::bench::{self, BenchSubset};
 use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores, QuickCheck};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
@@ -24,10 +24,13 @@ use selftest_stats::score::Threshold;
 use selftest_text::digest;
 
 /// Measurements of the authors, for models that everybody may have.
-const SHIPPED: &str = include_str!("../../../crates/harness/calibration/measured.json");
+const SHIPPED: &str = include_str!("../../harness/calibration/measured.json");
+
+/// Two answers of every fifth request, for a quick check.
+pub const QUICK_SUBSET: BenchSubset = BenchSubset::Every(5);
 
 /// Folder of the measurements in the cache folder.
-pub(super) const FOLDER: &str = "judges";
+pub(crate) const FOLDER: &str = "judges";
 /// Longest mean time of an answer, in seconds, with which `auto` takes a judge.
 const MAX_SECONDS: f64 = 30.0;
 
@@ -35,13 +38,13 @@ const MAX_SECONDS: f64 = 30.0;
 const IMPRESSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// For people who have no fit judge. Which model is fit is for the measurement to say.
-pub(in crate::command) const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
+pub const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
     (1.4 GB) or, without a server, `selftest judge model pull qwen3-1.7b` (1.8 GB), and measure it: \
     `selftest judge bench`";
 
 /// The identity of a judge: weights, method, prompt, rules and rubric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::command) struct JudgeIdentity {
+pub struct JudgeIdentity {
     /// Digest of the weights, or the model's name where nobody tells one.
     weights: String,
     method: JudgeMethod,
@@ -57,7 +60,7 @@ pub(in crate::command) struct JudgeIdentity {
 
 /// A measurement and whose it is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Known {
+struct JudgeMeasurement {
     judge: JudgeIdentity,
     fitness: JudgeFitness,
     /// Those of earlier versions have none, and are measured again.
@@ -67,7 +70,7 @@ struct Known {
 
 impl JudgeIdentity {
     /// The identity of a model that judges by this method.
-    pub(in crate::command) async fn of(
+    pub async fn of(
         model: &dyn ChatModel,
         method: JudgeMethod,
         library: &PromptLibrary,
@@ -90,12 +93,12 @@ impl JudgeIdentity {
     }
 
     /// Digest of the weights, or the model's name where nobody tells one.
-    pub(in crate::command) fn weights(&self) -> &str {
+    pub fn weights(&self) -> &str {
         &self.weights
     }
 
     /// How the judge is asked.
-    pub(in crate::command) const fn method(&self) -> JudgeMethod {
+    pub const fn method(&self) -> JudgeMethod {
         self.method
     }
 
@@ -105,12 +108,9 @@ impl JudgeIdentity {
     }
 
     /// The measurement of this judge on the calibration set, and whether it may count.
-    pub(in crate::command) fn fitness(
-        &self,
-        environment: &ModelEnvironment,
-        config: &Config,
-    ) -> Option<JudgeFitness> {
-        let Known { fitness, scores, .. } = self.read(environment, AnswerSet::Calibration)?;
+    pub fn fitness(&self, environment: &ModelEnvironment, config: &Config) -> Option<JudgeFitness> {
+        let JudgeMeasurement { fitness, scores, .. } =
+            self.read(environment, AnswerSet::Calibration)?;
         let threshold = Threshold::effective(config.min_score_to_pass, config.strictness);
         Some(
             fitness
@@ -119,22 +119,18 @@ impl JudgeIdentity {
     }
 
     /// The measurement of this judge on that set, whether it may count or not.
-    pub(in crate::command) fn known(
-        &self,
-        environment: &ModelEnvironment,
-        set: AnswerSet,
-    ) -> Option<JudgeFitness> {
+    pub fn known(&self, environment: &ModelEnvironment, set: AnswerSet) -> Option<JudgeFitness> {
         self.read(environment, set).map(|known| known.fitness)
     }
 
-    fn read(&self, environment: &ModelEnvironment, set: AnswerSet) -> Option<Known> {
+    fn read(&self, environment: &ModelEnvironment, set: AnswerSet) -> Option<JudgeMeasurement> {
         let own = std::fs::read(self.file(environment, set)).ok();
-        let own = own.and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok());
+        let own = own.and_then(|bytes| serde_json::from_slice::<JudgeMeasurement>(&bytes).ok());
         let shipped = || {
-            let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap_or_default();
+            let all: Vec<JudgeMeasurement> = serde_json::from_str(SHIPPED).unwrap_or_default();
             all.into_iter().find(|known| known.judge == *self && known.fitness.set == set)
         };
-        let is_whole = |known: &Known| {
+        let is_whole = |known: &JudgeMeasurement| {
             let has_scales = self.method == JudgeMethod::Verdict || known.fitness.scales.is_some();
             has_scales && known.scores.count() == known.fitness.scored as usize
         };
@@ -142,7 +138,7 @@ impl JudgeIdentity {
     }
 
     /// Keeps a measurement. The error is one of the disk.
-    pub(in crate::command) fn keep(
+    pub fn keep(
         &self,
         environment: &ModelEnvironment,
         fitness: &JudgeFitness,
@@ -152,14 +148,14 @@ impl JudgeIdentity {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let known = Known { judge: self.clone(), fitness: fitness.clone(), scores };
+        let known = JudgeMeasurement { judge: self.clone(), fitness: fitness.clone(), scores };
         std::fs::write(file, format!("{:#}\n", json!(known)))
     }
 }
 
 /// The first impression of a judge that nobody has measured: kept, because it takes a while.
 #[derive(Debug, Serialize, Deserialize)]
-struct KnownImpression {
+struct JudgeQuickCheck {
     judge: JudgeIdentity,
     impression: QuickCheck,
 }
@@ -167,38 +163,39 @@ struct KnownImpression {
 impl JudgeIdentity {
     /// Whether it is known which weights judge. Those behind a mere name may change, and asking
     /// them may cost money.
-    pub(in crate::command) fn has_weights(&self, model: &dyn ChatModel) -> bool {
+    pub fn has_weights(&self, model: &dyn ChatModel) -> bool {
         self.weights != model.id()
     }
 
     /// The first impression of this judge: as it was, else asked now, for at most
     /// [`IMPRESSION_LIMIT`].
-    pub(in crate::command) async fn impression(
+    pub async fn impression(
         &self,
-        environment: &Environment,
+        project: &Project,
         judge: &Judge,
         library: &PromptLibrary,
     ) -> QuickCheck {
         let key = digest::json_sha256_hex(json!([self, "impression"]));
-        let folder = environment.models.cache_folder.join(FOLDER).join("impressions");
+        let folder = project.environment.models.cache_folder.join(FOLDER).join("impressions");
         let file = folder.join(format!("{key}.json"));
         let kept = std::fs::read(&file).ok();
-        let kept = kept.and_then(|bytes| serde_json::from_slice::<KnownImpression>(&bytes).ok());
+        let kept = kept.and_then(|bytes| serde_json::from_slice::<JudgeQuickCheck>(&bytes).ok());
         if let Some(kept) = kept.filter(|kept| kept.judge == *self) {
             return kept.impression;
         }
         let set = AnswerSet::Calibration;
-        let progress = bar(environment, QUICK.count(set), "known answers");
+        let progress =
+            project.frontend().measurement_progress(QUICK_SUBSET.count(set), "known answers");
         let mut answers = Vec::new();
-        let measured = bench::measure(judge, library, set, QUICK, Vec::new(), |answer| {
-            progress.inc(1);
+        let measured = bench::measure(judge, library, set, QUICK_SUBSET, Vec::new(), |answer| {
+            progress();
             answers.push(answer.clone());
         });
         // What was answered in time counts.
         let _ = tokio::time::timeout(IMPRESSION_LIMIT, measured).await;
-        progress.finish_and_clear();
+        drop(progress);
         let impression = bench::count_pairs(&answers);
-        let known = KnownImpression { judge: self.clone(), impression };
+        let known = JudgeQuickCheck { judge: self.clone(), impression };
         if impression.pairs > 0 {
             // Without it the next run asks again.
             let _ = std::fs::create_dir_all(&folder)
@@ -211,13 +208,13 @@ impl JudgeIdentity {
 /// The lower end of the measured AUC by full name of the model, of all judges that were measured
 /// on this machine and answer in time. A model that was fetched again under its name keeps its
 /// place until it is measured again.
-pub(in crate::command) fn measured_models(environment: &ModelEnvironment) -> HashMap<String, f64> {
+pub(crate) fn measured_models(environment: &ModelEnvironment) -> HashMap<String, f64> {
     let mut measured = HashMap::<String, f64>::new();
     let folder = environment.cache_folder.join(FOLDER);
     for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let known = std::fs::read(file.path()).ok();
-        let known = known.and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok());
-        let Some(Known { fitness, .. }) = known else { continue };
+        let known = known.and_then(|bytes| serde_json::from_slice::<JudgeMeasurement>(&bytes).ok());
+        let Some(JudgeMeasurement { fitness, .. }) = known else { continue };
         if fitness.set == AnswerSet::Calibration
             && fitness.seconds_per_answer <= MAX_SECONDS
             && let Some(auc) = fitness.model_only_auc()
@@ -237,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_shipped_measurements_are_readable() {
-        let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap();
+        let all: Vec<JudgeMeasurement> = serde_json::from_str(SHIPPED).unwrap();
         let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
         for template in [probability::TEMPLATE, likelihood::TEMPLATE] {
             assert!(library.load(template).unwrap());

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::failure::Failure;
+use crate::error::AppError;
+use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunModels;
 use selftest_reports::document::ReportDocument;
@@ -13,7 +13,7 @@ use selftest_reports::{RunArchive, RunFile, read_report};
 use selftest_text::one_line;
 
 /// The newest report.
-pub(super) const LATEST: &str = "latest";
+pub const LATEST: &str = "latest";
 /// Bytes of an id up to its minute: `selftest-20260206-1234`.
 const MINUTE: usize = 22;
 
@@ -29,7 +29,7 @@ fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
 
 /// The differences from the models of the last run, one line each: scores of two judges say
 /// little about what changed between the runs.
-pub(super) fn changed_models(
+pub(crate) fn changed_models(
     project: &Project,
     resolved: &ResolvedConfig,
     models: &RunModels,
@@ -52,24 +52,24 @@ pub(super) fn changed_models(
 }
 
 /// The report of the run.
-pub(super) fn report(
+pub fn find_report(
     project: &Project,
     resolved: &ResolvedConfig,
     named: &str,
-) -> Result<ReportDocument, Failure> {
-    found(project, resolved, named).map(|(report, _)| report)
+) -> Result<ReportDocument, AppError> {
+    find_report_file(project, resolved, named).map(|(report, _)| report)
 }
 
 /// The report of the run, and its file.
-pub(super) fn found(
+pub fn find_report_file(
     project: &Project,
     resolved: &ResolvedConfig,
     named: &str,
-) -> Result<(ReportDocument, PathBuf), Failure> {
+) -> Result<(ReportDocument, PathBuf), AppError> {
     let (folder, _) = project.report_folders(resolved);
     let runs = RunArchive::new(folder);
     let unreadable = |what: String, error: &dyn std::fmt::Display| {
-        Failure::usage(anyhow!("cannot read {what}: {error}"))
+        AppError::usage(anyhow!("cannot read {what}: {error}"))
     };
     let files = runs.files();
     let files = files.map_err(|error| unreadable(runs.folder().display().to_string(), &error))?;
@@ -92,15 +92,17 @@ pub(super) fn found(
         });
     }
     let (named, folder) = (one_line(named, 200), runs.folder().display());
-    Err(Failure::usage(anyhow!("there is no run `{named}`: neither in {folder}, nor is it a file"))
-        .hint(Some("name an id from docs/reports/selftest/index.md, a JSON report, or `latest`")))
+    Err(AppError::usage(anyhow!(
+        "there is no run `{named}`: neither in {folder}, nor is it a file"
+    ))
+    .hint(Some("name an id from docs/reports/selftest/index.md, a JSON report, or `latest`")))
 }
 
 /// An arm of an experiment had a skill or not, and says nothing without the other one.
-pub(super) fn refuse_arm(report: &ReportDocument) -> Result<(), Failure> {
+pub fn refuse_arm(report: &ReportDocument) -> Result<(), AppError> {
     let Some(experiment) = &report.experiment else { return Ok(()) };
     let skill = selftest_text::one_line(&experiment.skill, 100);
     let error = anyhow!("{} is an arm of an experiment with the skill {skill}", report.run_id);
-    Err(Failure::usage(error)
+    Err(AppError::usage(error)
         .hint(Some("run both arms again: `selftest improve skills experiment SKILL --suite FILE`")))
 }

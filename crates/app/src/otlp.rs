@@ -1,6 +1,7 @@
 //! Tells a collector of OpenTelemetry of a run, by OTLP over HTTP. What is told is the harness's to
 //! say. A collector that is down, slow or refuses costs a warning and some seconds, never a verdict.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -8,9 +9,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use super::eprint;
-use super::failure::Failure;
-use selftest_config::Environment;
+use crate::error::AppError;
+use crate::frontend::Frontend;
+use crate::project::Project;
 use selftest_models::http::{client_builder, is_loopback, root_cause};
 use selftest_reports::ci::otlp::{self, OtlpRequest};
 use selftest_reports::document::ReportDocument;
@@ -29,39 +30,43 @@ const MAX_ANSWER: usize = 64 * 1024;
 
 /// A collector, checked before a run.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(crate) struct OtlpCollector {
     base: Url,
     headers: HeaderMap,
+    frontend: Arc<dyn Frontend>,
 }
 
-impl Collector {
+impl OtlpCollector {
     /// Opens no connection.
-    pub(super) fn new(endpoint: &str, environment: &Environment) -> Result<Self, Failure> {
+    pub(crate) fn new(endpoint: &str, project: &Project) -> Result<Self, AppError> {
         let base = Url::parse(endpoint).map_err(|error| {
             let endpoint = terminal(endpoint, 200);
-            Failure::usage(anyhow!("reports.otlp.endpoint `{endpoint}`: {error}"))
+            AppError::usage(anyhow!("reports.otlp.endpoint `{endpoint}`: {error}"))
                 .hint(Some("write the base address of a collector: http://127.0.0.1:4318"))
         })?;
-        let given = environment.variables.get(HEADERS).map(String::as_str).unwrap_or_default();
+        let given =
+            project.environment.variables.get(HEADERS).map(String::as_str).unwrap_or_default();
         let mut headers =
-            headers(given).map_err(|why| Failure::usage(anyhow!("{HEADERS}: {why}")))?;
+            headers(given).map_err(|why| AppError::usage(anyhow!("{HEADERS}: {why}")))?;
         if !headers.is_empty() && base.scheme() != "https" && !is_loopback(&base) {
             headers.clear();
             let shown = shown(&base);
-            eprint(&format!("warning: {HEADERS} is not sent unencrypted to {shown}\n"));
+            project.notify(&format!("warning: {HEADERS} is not sent unencrypted to {shown}\n"));
         }
-        Ok(Self { base, headers })
+        Ok(Self { base, headers, frontend: Arc::clone(project.frontend()) })
     }
 
     /// Tells of a run; says what could not be told.
-    pub(super) async fn tell(&self, document: &ReportDocument) {
+    pub(crate) async fn tell(&self, document: &ReportDocument) {
         let told = match tokio::time::timeout(TOTAL, self.send(&otlp::requests(document))).await {
             Ok(told) => told,
             Err(_) => Err(format!("it took longer than {} s", TOTAL.as_secs())),
         };
         if let Err(why) = told {
             let shown = shown(&self.base);
-            eprint(&format!("warning: OpenTelemetry: {shown} was not told of all: {why}\n"));
+            self.frontend.notify(&format!(
+                "warning: OpenTelemetry: {shown} did not receive everything: {why}\n"
+            ));
         }
     }
 
@@ -81,11 +86,11 @@ impl Collector {
             }
             match post(&client, &self.address(path), body).await {
                 Ok(()) => {}
-                Err(Fault::Gone(why)) => {
+                Err(DeliveryError::Gone(why)) => {
                     faults.push(why);
                     break;
                 }
-                Err(Fault::Refused(why)) => {
+                Err(DeliveryError::Refused(why)) => {
                     refused.push(path);
                     faults.push(format!("{path}: {why}"));
                 }
@@ -140,14 +145,14 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 /// Why a request was of no use.
-enum Fault {
+enum DeliveryError {
     /// Nobody answers, so that nobody will answer the next one.
     Gone(String),
     /// The collector's words about this one.
     Refused(String),
 }
 
-async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(), Fault> {
+async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(), DeliveryError> {
     let mut pauses = PAUSES.iter();
     loop {
         let answer = client.post(address).json(body).send().await;
@@ -166,8 +171,8 @@ async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(
             tokio::time::sleep(*pause).await;
             continue;
         }
-        let answer = answer.map_err(|error| Fault::Gone(unreachable(&error)))?;
-        return read(answer).await.map_err(Fault::Refused);
+        let answer = answer.map_err(|error| DeliveryError::Gone(unreachable(&error)))?;
+        return read(answer).await.map_err(DeliveryError::Refused);
     }
 }
 

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
-use super::suite_file::SuiteFile;
+use crate::error::AppError;
+use crate::project::Project;
+use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::baseline::Baseline;
@@ -22,32 +21,32 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const ACCEPT: &str = "`selftest baseline accept` writes one from the last run; commit it";
 
 /// A baseline and its file.
-pub(super) struct OpenedBaseline {
+pub(crate) struct OpenedBaseline {
     baseline: Baseline,
     path: PathBuf,
 }
 
 /// The baseline of a run whose gate needs one, read before anything is asked.
-pub(super) fn opened(
+pub(crate) fn open_baseline(
     project: &Project,
     resolved: &ResolvedConfig,
-) -> Result<Option<OpenedBaseline>, Failure> {
+) -> Result<Option<OpenedBaseline>, AppError> {
     if !resolved.config.gate.needs_baseline() {
         return Ok(None);
     }
     let path = project.baseline_file(resolved);
-    let baseline = read(&path)?.ok_or_else(|| {
+    let baseline = read_baseline(&path)?.ok_or_else(|| {
         let (gate, path) = (resolved.config.gate, path.display());
         let error = anyhow!("gate {gate} needs a baseline, and there is none at {path}");
-        Failure::usage(error).hint(Some(ACCEPT))
+        AppError::usage(error).hint(Some(ACCEPT))
     })?;
     Ok(Some(OpenedBaseline { baseline, path }))
 }
 
 /// Reads a baseline; `None` where there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<Baseline>, Failure> {
+pub fn read_baseline(path: &Path) -> Result<Option<Baseline>, AppError> {
     let shown = path.display();
-    let unreadable = |why: &dyn std::fmt::Display| Failure::usage(anyhow!("{shown}: {why}"));
+    let unreadable = |why: &dyn std::fmt::Display| AppError::usage(anyhow!("{shown}: {why}"));
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(&error)),
@@ -65,7 +64,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Baseline>, Failure> {
 }
 
 /// Ids of all cases that there are, whichever of them are run; `None` where only some are known.
-pub(super) fn existing(
+pub(crate) fn existing_cases(
     resolved: &ResolvedConfig,
     suite: Option<&SuiteFile>,
 ) -> Option<BTreeSet<String>> {
@@ -79,7 +78,8 @@ pub(super) fn existing(
 }
 
 /// The gate of a run. What cannot be compared is said before the first case.
-pub(super) fn gate(
+pub(crate) fn run_gate(
+    project: &Project,
     resolved: &ResolvedConfig,
     opened: Option<OpenedBaseline>,
     header: &RunHeader,
@@ -98,7 +98,7 @@ pub(super) fn gate(
     if let Some(why) = gate.judge_difference() {
         let path = selftest_text::escape::terminal(&gate.path, 300);
         let why = selftest_text::escape::terminal(&why, 300);
-        eprint(&format!(
+        project.notify(&format!(
             "warning: {path}: {why}; what a judge decides is not compared\nhint: accept a new \
              baseline with `selftest baseline accept`\n"
         ));

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use anyhow::anyhow;
 
 use self::allowed::AllowedCommands;
-use self::imported::{Imported, Needs, SKILLS};
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
+use self::imported::{CaseNeeds, ImportedSuite, SKILLS};
+use crate::error::AppError;
+use crate::frontend::Frontend;
+use crate::project::Project;
 use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_checks::evals::{MAX_CASES, unique_id};
 use selftest_checks::suite::{SUITE_VERSION, Suite};
@@ -37,31 +37,34 @@ const MAX_WARNINGS: usize = 5;
 const MAX_REMARKS: usize = 1_000;
 
 /// A suite with its file, which the system under test must not read.
-pub(super) struct SuiteFile {
-    pub(super) suite: Suite,
+pub struct SuiteFile {
+    /// The cases.
+    pub suite: Suite,
     /// The needs of its cases, by id.
-    needs: BTreeMap<String, Needs>,
+    needs: BTreeMap<String, CaseNeeds>,
     /// The skill whose cases these are, with its file; none of a suite of ours or of many skills.
-    pub(super) skill: Option<(Skill, PathBuf)>,
+    pub skill: Option<(Skill, PathBuf)>,
     /// The files that hold the cases.
-    pub(super) answer_keys: Vec<PathBuf>,
-    /// Parts that are not run or may not be meant, one line each.
-    pub(super) remarks: Vec<String>,
+    pub answer_keys: Vec<PathBuf>,
+    /// `ExperimentParts` that are not run or may not be meant, one line each.
+    pub remarks: Vec<String>,
     /// Whose shell lines may be run.
     allowed: AllowedCommands,
     /// Whether it is a folder of skills.
-    pub(super) is_folder: bool,
+    pub is_folder: bool,
     /// As the user named it.
-    pub(super) shown: PathBuf,
+    pub shown: PathBuf,
     /// Whether the cases are taken from the report of a run.
     replays: bool,
     /// Scenarios of the configuration that are run beside the cases, and generated anew.
-    pub(super) to_generate: Vec<String>,
+    pub to_generate: Vec<String>,
+    /// Receives warnings about the cases.
+    frontend: Arc<dyn Frontend>,
 }
 
 impl SuiteFile {
     /// Without a case.
-    fn empty(shown: PathBuf) -> Self {
+    fn empty(shown: PathBuf, frontend: &Arc<dyn Frontend>) -> Self {
         let suite = Suite {
             version: SUITE_VERSION,
             run_id: None,
@@ -80,17 +83,14 @@ impl SuiteFile {
             shown,
             replays: false,
             to_generate: Vec::new(),
+            frontend: Arc::clone(frontend),
         }
     }
 
     /// Reads the suite of the command line.
-    pub(super) fn load(
-        project: &Project,
-        path: &Path,
-        allowed: &[String],
-    ) -> Result<Self, Failure> {
+    pub fn load(project: &Project, path: &Path, allowed: &[String]) -> Result<Self, AppError> {
         let (shown, path) = (path.to_owned(), project.path(path));
-        let mut file = Self::empty(shown);
+        let mut file = Self::empty(shown, project.frontend());
         file.answer_keys.push(path.clone());
         file.allowed = AllowedCommands::new(allowed);
         file.is_folder = path.is_dir();
@@ -105,14 +105,14 @@ impl SuiteFile {
         if file.suite.cases.is_empty() {
             let error = anyhow!("{}: there is no case that can be run", file.shown.display());
             return Err(
-                Failure::usage(error).hint(Some("`selftest suite check PATH` says what is in it"))
+                AppError::usage(error).hint(Some("`selftest suite check PATH` says what is in it"))
             );
         }
         file.with_all_allowed()
     }
 
     /// Refuses names that allow nothing.
-    fn with_all_allowed(self) -> Result<Self, Failure> {
+    fn with_all_allowed(self) -> Result<Self, AppError> {
         let Some(unused) = self.allowed.unused() else { return Ok(self) };
         let seen: Vec<String> =
             self.allowed.seen().iter().filter(|name| !name.contains('/')).cloned().collect();
@@ -125,13 +125,13 @@ impl SuiteFile {
             [] => "nothing in it needs to be allowed".to_owned(),
             names => format!("these have some: {}", terminal(&names.join(", "), 300)),
         };
-        Err(Failure::usage(error).hint(Some(known)))
+        Err(AppError::usage(error).hint(Some(known)))
     }
 
     /// The file of cases of one skill. Whatever it names must be there.
-    fn add_file(&mut self, path: &Path) -> Result<(), Failure> {
-        let unreadable = |why: &str| Failure::usage(anyhow!("{}: {why}", self.shown.display()));
-        let imported = Imported::read(path, &self.allowed).map_err(|why| unreadable(&why))?;
+    fn add_file(&mut self, path: &Path) -> Result<(), AppError> {
+        let unreadable = |why: &str| AppError::usage(anyhow!("{}: {why}", self.shown.display()));
+        let imported = ImportedSuite::read(path, &self.allowed).map_err(|why| unreadable(&why))?;
         if let Some(why) = imported.incomplete.first() {
             return Err(unreadable(why));
         }
@@ -150,11 +150,11 @@ impl SuiteFile {
 
     /// The files of cases of all skills in a folder. What one of them cannot give is named, and the
     /// others are run.
-    fn add_folder(&mut self, path: &Path) -> Result<(), Failure> {
+    fn add_folder(&mut self, path: &Path) -> Result<(), AppError> {
         let files = folder::find(path);
         if files.is_empty() {
             let error = anyhow!("there is no evals.json below {}", self.shown.display());
-            return Err(Failure::usage(error).hint(Some(
+            return Err(AppError::usage(error).hint(Some(
                 "name a folder of skills that have an evals/evals.json each, or one such file",
             )));
         }
@@ -164,7 +164,7 @@ impl SuiteFile {
         let mut taken = BTreeSet::new();
         for file in &files {
             let shown = file.strip_prefix(path).map_or(file.clone(), |rest| self.shown.join(rest));
-            let imported = match Imported::read(file, &self.allowed) {
+            let imported = match ImportedSuite::read(file, &self.allowed) {
                 Ok(imported) => imported,
                 Err(why) => {
                     self.remark(&shown, &format!("nothing of it is run: {why}"));
@@ -203,22 +203,25 @@ impl SuiteFile {
         if self.suite.cases.len() > MAX_CASES {
             let (count, shown) = (self.suite.cases.len(), self.shown.display());
             let error = anyhow!("{shown} holds {count} cases, more than {MAX_CASES}");
-            return Err(Failure::usage(error).hint(Some("name a folder with fewer skills")));
+            return Err(AppError::usage(error).hint(Some("name a folder with fewer skills")));
         }
         Ok(())
     }
 
     /// The cases of a run, from its report; with the files and the skill around them where they came
     /// from the file of cases of a skill. Its shell lines are allowed anew: a report allows nothing.
-    pub(super) fn replaying(
+    pub fn of_run(
         project: &Project,
         report: &ReportDocument,
         file: PathBuf,
         allowed: &[String],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AppError> {
         let FrozenSuite { suite, left_out } = freeze(report);
         if !left_out.is_empty() {
-            eprint(&format!("left out, since no prompt was generated: {}\n", left_out.join(", ")));
+            project.notify(&format!(
+                "left out, because no prompt was generated: {}\n",
+                left_out.join(", ")
+            ));
         }
         let then = report.suite.as_ref().filter(|then| !then.replayed);
         let then = then
@@ -228,7 +231,7 @@ impl SuiteFile {
             None => None,
         };
         let path = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
-        let mut replayed = around.unwrap_or_else(|| Self::empty(file.clone()));
+        let mut replayed = around.unwrap_or_else(|| Self::empty(file.clone(), project.frontend()));
         replayed.suite = suite;
         replayed.shown = file;
         replayed.answer_keys.push(path);
@@ -242,18 +245,18 @@ impl SuiteFile {
         then: &SuiteRun,
         run_id: &RunId,
         allowed: &[String],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AppError> {
         if let Some(name) = then.allowed_commands.iter().find(|name| !allowed.contains(*name)) {
             let name = terminal(name, 100);
             let error = anyhow!("the shell lines of {name} were allowed in {run_id}");
             let hint = format!("read them, and allow them again: --allow-commands {name}");
-            return Err(Failure::usage(error).hint(Some(hint)));
+            return Err(AppError::usage(error).hint(Some(hint)));
         }
         let around = Self::load(project, Path::new(&then.path), allowed)?;
         if around.suite.digest() != then.digest {
             let error =
                 anyhow!("{} holds other cases now than in {run_id}", around.shown.display());
-            return Err(Failure::usage(error).hint(Some(
+            return Err(AppError::usage(error).hint(Some(
                 "run it anew with --suite, and compare both runs with `selftest compare A B`",
             )));
         }
@@ -264,7 +267,7 @@ impl SuiteFile {
     fn remark(&mut self, shown: &Path, words: &str) {
         let line =
             format!("{}: {}", terminal(&shown.display().to_string(), 300), terminal(words, 300));
-        eprint(&format!("warning: {line}\n"));
+        self.frontend.notify(&format!("warning: {line}\n"));
         match self.remarks.len() {
             count if count < MAX_REMARKS => self.remarks.push(line),
             MAX_REMARKS => {
@@ -277,7 +280,7 @@ impl SuiteFile {
     }
 
     /// Whether the cases are some of a run, whoever knows the others.
-    pub(super) const fn replays(&self) -> bool {
+    pub const fn replays(&self) -> bool {
         self.replays
     }
 
@@ -288,21 +291,21 @@ impl SuiteFile {
 
     /// Reads the suite of an experiment with one skill: without the cases that ask only whether it is
     /// loaded, since an experiment hands it over.
-    pub(super) fn for_experiment(
+    pub fn for_experiment(
         project: &Project,
         path: &Path,
         allowed: &[String],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AppError> {
         let mut file = Self::load(project, path, allowed)?;
         if file.is_folder {
             let error = anyhow!("{} is a folder: an experiment tries one skill", path.display());
-            return Err(Failure::usage(error).hint(Some("name the evals.json of that skill")));
+            return Err(AppError::usage(error).hint(Some("name the evals.json of that skill")));
         }
         file.leave_out_loading()?;
         Ok(file)
     }
 
-    fn leave_out_loading(&mut self) -> Result<(), Failure> {
+    fn leave_out_loading(&mut self) -> Result<(), AppError> {
         let count = self.loading();
         if count == 0 {
             return Ok(());
@@ -310,7 +313,7 @@ impl SuiteFile {
         let shown = self.shown.clone();
         if count == self.suite.cases.len() {
             let error = anyhow!("{} only asks whether a skill is loaded", shown.display());
-            return Err(Failure::usage(error)
+            return Err(AppError::usage(error)
                 .hint(Some("`selftest --suite FILE` measures that; an experiment hands it over")));
         }
         self.suite.cases.retain(|case| case.generated().should_load().is_none());
@@ -320,7 +323,7 @@ impl SuiteFile {
     }
 
     /// Says where a configuration cannot tell whether a skill is loaded.
-    pub(super) fn check_loading(&mut self, config: &Config) {
+    pub fn check_loading(&mut self, config: &Config) {
         let count = self.loading();
         let has_folder = config.sut.program().is_some_and(has_folder);
         if count == 0 || (config.sut.reports_tool_calls() && has_folder) {
@@ -339,7 +342,7 @@ impl SuiteFile {
     }
 
     /// Gives a planned case what it needs.
-    pub(super) fn equip(&self, case: &mut PlannedCase, config: &Config) {
+    pub fn equip(&self, case: &mut PlannedCase, config: &Config) {
         let Some(needs) = self.needs.get(&case.scenario.id) else { return };
         let mut fixtures = needs.fixtures.clone();
         if config.sut.program().is_some_and(has_folder) {
@@ -352,7 +355,7 @@ impl SuiteFile {
     }
 
     /// The suite as the report names it.
-    pub(super) fn describe(&self, repeats: u32) -> SuiteRun {
+    pub fn describe(&self, repeats: u32) -> SuiteRun {
         SuiteRun {
             path: selftest_text::one_line(&self.shown.display().to_string(), 500),
             digest: self.suite.digest(),
@@ -364,7 +367,7 @@ impl SuiteFile {
     }
 
     /// Differences from the frozen run that change the meaning of scores.
-    pub(super) fn warnings(&self, rubric_digest: &str, library: &PromptLibrary) -> Vec<String> {
+    pub fn warnings(&self, rubric_digest: &str, library: &PromptLibrary) -> Vec<String> {
         let mut warnings = Vec::new();
         let shown = self.shown.display();
         let differs = |then: Option<&String>, now: Option<&str>| {

@@ -7,18 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::compare;
-use super::context::Project;
-use super::eprint;
-use super::failure::Failure;
-use super::named_run::LATEST;
-use crate::cli::{ExperimentArgs, Format, RunArgs};
+use crate::error::AppError;
+use crate::find_run::LATEST;
+use crate::options::RunSettings;
+use crate::project::Project;
+use crate::request::{CasesOf, REQUEST_VERSION, RunPurpose, RunRequest};
 use selftest_config::{Config, FlagValue, ResolvedConfig};
 use selftest_harness::event::RunHeader;
-use selftest_harness::experiment::Arms;
 use selftest_harness::journal::{
     self, Journal, JournalError, JournalHeader, RecoveredRun, RunDigests,
 };
@@ -30,133 +27,72 @@ use selftest_reports::read_report;
 use selftest_text::digest;
 use selftest_text::one_line;
 
-/// The command that began a run, as its journal keeps it. Beside it stand flags of the configuration,
-/// which hold what other commands than `selftest` itself set.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Request {
-    /// The flags of the run.
-    pub(super) args: RunArgs,
-    /// The flags that set keys of the configuration.
-    pub(super) flags: Vec<FlagValue>,
-    /// The run whose cases it has; absent where they are those of a suite or of the configuration.
-    pub(super) cases_of: Option<CasesOf>,
-    /// How the command uses the run at its end.
-    pub(super) purpose: Purpose,
-}
-
-/// The purpose for which a command runs cases.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Purpose {
-    /// For their results.
-    Results,
-    /// The odd of its repeats are held against the even ones.
-    Aa {
-        /// Whether JSON is printed.
-        json: bool,
-    },
-    /// It is compared with the run whose cases it has.
-    Replay {
-        /// How the comparison is printed.
-        format: compare::Format,
-        /// Whether a run that is worse is a failure.
-        fail_if_worse: bool,
-    },
-    /// It is one arm of an experiment.
-    Experiment(Box<ExperimentRequest>),
-}
-
-/// The experiment that two runs are the arms of.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ExperimentRequest {
-    /// Its flags.
-    pub(super) told: ExperimentArgs,
-    /// The runs.
-    pub(super) arms: Arms<RunId>,
-    /// Whether JSON is printed.
-    pub(super) json: bool,
-    /// The text of a skill that is in no file.
-    pub(super) drafted: Option<String>,
-}
-
-/// The run whose cases another one has.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum CasesOf {
-    /// Those that did not pass.
-    NotPassed(String),
-    /// All of them.
-    Replayed(String),
-    /// All of them, with their answers, which are judged again.
-    Rejudged(String),
-}
-
 /// The start of a run.
-pub(super) enum Start {
+pub enum RunStart {
     /// It begins, by this command.
-    New(Box<Request>),
+    New(Box<RunRequest>),
     /// It goes on.
-    Resumed(Box<Resumed>),
+    Resumption(Box<Resumption>),
 }
 
 /// A run that goes on.
-pub(super) struct Resumed {
+pub struct Resumption {
     recovered: RecoveredRun,
     /// Its finished cases in the order of the plan.
     cases: Vec<Arc<CaseResult>>,
 }
 
 /// State of a run from earlier starts of it: nothing, where it begins.
-pub(super) struct Earlier<'a> {
+pub struct EarlierState<'a> {
     /// Its finished calls, and those of others that share its models.
-    pub(super) log: Arc<CallLog>,
+    pub log: Arc<CallLog>,
     /// Its finished cases.
-    pub(super) cases: &'a [Arc<CaseResult>],
+    pub cases: &'a [Arc<CaseResult>],
     /// Its beginning.
-    pub(super) header: Option<&'a JournalHeader>,
+    pub header: Option<&'a JournalHeader>,
 }
 
-impl Start {
+impl RunStart {
     /// Its finished calls. They are given away once.
-    pub(super) fn take_calls(&mut self) -> Vec<StoredCall> {
+    pub fn take_calls(&mut self) -> Vec<StoredCall> {
         match self {
-            Start::New(_) => Vec::new(),
-            Start::Resumed(resumed) => std::mem::take(&mut resumed.recovered.calls),
+            RunStart::New(_) => Vec::new(),
+            RunStart::Resumption(resumed) => std::mem::take(&mut resumed.recovered.calls),
         }
     }
 
     /// Its finished cases in the order of the plan.
-    pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
+    pub fn cases(&self) -> &[Arc<CaseResult>] {
         match self {
-            Start::New(_) => &[],
-            Start::Resumed(resumed) => &resumed.cases,
+            RunStart::New(_) => &[],
+            RunStart::Resumption(resumed) => &resumed.cases,
         }
     }
 
     /// The beginning of a run that goes on.
-    pub(super) fn header(&self) -> Option<&JournalHeader> {
+    pub fn header(&self) -> Option<&JournalHeader> {
         match self {
-            Start::New(_) => None,
-            Start::Resumed(resumed) => Some(&resumed.recovered.header),
+            RunStart::New(_) => None,
+            RunStart::Resumption(resumed) => Some(&resumed.recovered.header),
         }
     }
 
     /// State from earlier starts, with that log of its calls.
-    pub(super) fn earlier(&self, log: &Arc<CallLog>) -> Earlier<'_> {
-        Earlier { log: Arc::clone(log), cases: self.cases(), header: self.header() }
+    pub fn earlier(&self, log: &Arc<CallLog>) -> EarlierState<'_> {
+        EarlierState { log: Arc::clone(log), cases: self.cases(), header: self.header() }
     }
 
     /// Names the run whose cases it has, where only `latest` was said.
-    pub(super) fn name_cases_of(&mut self, cases_of: CasesOf) {
-        if let Start::New(request) = self {
+    pub fn name_cases_of(&mut self, cases_of: CasesOf) {
+        if let RunStart::New(request) = self {
             request.cases_of = Some(cases_of);
         }
     }
 
     /// Refuses to go on with what is not the same run. Digests that are not known yet are not
     /// compared.
-    pub(super) fn check(&self, now: &RunDigests) -> Result<(), Failure> {
-        let Start::Resumed(resumed) = self else { return Ok(()) };
+    pub fn check(&self, now: &RunDigests) -> Result<(), AppError> {
+        let RunStart::Resumption(resumed) = self else { return Ok(()) };
         let mut differ = resumed.recovered.header.differences(now);
         differ.retain(|name| now.contains_key(name));
         if differ.is_empty() {
@@ -168,45 +104,45 @@ impl Start {
     }
 
     /// Opens the journal: a new one in the folder of the reports, or the one of the run that goes on.
-    pub(super) fn journal(
+    pub fn journal(
         self,
         project: &Project,
         resolved: &ResolvedConfig,
         header: &RunHeader,
         digests: RunDigests,
-    ) -> Result<Arc<Journal>, Failure> {
+    ) -> Result<Arc<Journal>, AppError> {
         let (folder, markdown_folder) = project.report_folders(resolved);
         // What was left by runs that were killed has no other owner.
         journal::remove_leftovers(&folder, &markdown_folder);
         let (path, opened) = match self {
-            Start::New(request) => {
+            RunStart::New(request) => {
                 let header = JournalHeader::new(header, digests, json!(request));
                 let begun = Journal::create(&folder, &header);
                 (folder, begun)
             }
-            Start::Resumed(resumed) => {
+            RunStart::Resumption(resumed) => {
                 (resumed.recovered.path.clone(), Journal::resume(resumed.recovered))
             }
         };
         opened.map(Arc::new).map_err(|error| {
-            Failure::setup(anyhow!("cannot write the journal in {}: {error}", path.display()))
+            AppError::setup(anyhow!("cannot write the journal in {}: {error}", path.display()))
                 .hint(Some("set reports.json_folder to a folder that you can write to"))
         })
     }
 }
 
-impl Resumed {
+impl Resumption {
     /// Opens the journal of a run: its id, its file, or `latest`.
-    pub(super) fn open(
+    pub fn open(
         project: &Project,
         resolved: &ResolvedConfig,
         named: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AppError> {
         let (folder, _) = project.report_folders(resolved);
         let path = find(project, &folder, named)?;
         let mut recovered = journal::recover(&path).map_err(|error| failure(&error))?;
         if recovered.torn > 0 {
-            eprint(&format!(
+            project.notify(&format!(
                 "note: {}: the last record was not written to its end; its {} bytes are dropped\n",
                 path.display(),
                 recovered.torn
@@ -218,11 +154,11 @@ impl Resumed {
     }
 
     /// Opens the journal of that run, where it has one.
-    pub(super) fn find(
+    pub fn find(
         project: &Project,
         resolved: &ResolvedConfig,
         run: &RunId,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, AppError> {
         let (folder, _) = project.report_folders(resolved);
         match journal::find_journal(&folder, Some(run.as_str())) {
             Ok(None) => Ok(None),
@@ -230,38 +166,48 @@ impl Resumed {
         }
     }
 
-    /// The command that began it, with those flags of today that change no result.
-    pub(super) fn request(&self, args: &RunArgs, flags: &[FlagValue]) -> Result<Request, Failure> {
-        let request = serde_json::from_value(self.recovered.header.request.clone());
-        let mut request: Request = request.map_err(|error| {
-            let path = self.recovered.path.display();
-            Failure::usage(anyhow!("the journal {path} does not say how its run began: {error}"))
-                .hint(Some("start a new run without --resume"))
+    /// Returns the request that started it, with the current options that change no result.
+    pub fn request(
+        &self,
+        current: &RunSettings,
+        flags: &[FlagValue],
+        json: bool,
+    ) -> Result<RunRequest, AppError> {
+        let stored = &self.recovered.header.request;
+        let path = self.recovered.path.display();
+        let new_run = "start a new run without --resume";
+        if stored.get("version").and_then(serde_json::Value::as_u64) != Some(REQUEST_VERSION.into())
+        {
+            let error = anyhow!("the journal {path} is in an older format and cannot be resumed");
+            return Err(AppError::usage(error).hint(Some(new_run)));
+        }
+        let request = serde_json::from_value(stored.clone());
+        let mut request: RunRequest = request.map_err(|error| {
+            AppError::usage(anyhow!(
+                "the journal {path} does not state how its run started: {error}"
+            ))
+            .hint(Some(new_run))
         })?;
         request.flags.extend_from_slice(flags);
-        if args.format == Format::Json
-            && let Purpose::Aa { json } = &mut request.purpose
-        {
-            *json = true;
+        if let RunPurpose::SelfComparison { json: as_json } = &mut request.purpose {
+            *as_json |= json;
         }
-        let then = &mut request.args;
-        then.format = args.format;
-        then.quiet = args.quiet;
-        then.limits = args.limits;
-        then.gate.exit_zero |= args.gate.exit_zero;
-        then.gate.fail_fast |= args.gate.fail_fast;
-        then.trials.concurrency = args.trials.concurrency.or(then.trials.concurrency);
+        let settings = &mut request.settings;
+        settings.limits = current.limits;
+        settings.gate.exit_zero |= current.gate.exit_zero;
+        settings.gate.fail_fast |= current.gate.fail_fast;
+        settings.trials.concurrency = current.trials.concurrency.or(settings.trials.concurrency);
         Ok(request)
     }
 
     /// Name of the run.
-    pub(super) fn run_id(&self) -> &RunId {
+    pub fn run_id(&self) -> &RunId {
         &self.recovered.header.run_id
     }
 
     /// Whether nothing is left to do: every case has ended, the report says so, and the list of runs
     /// has it, which is written last.
-    pub(super) fn is_over(&self, json_folder: &Path, markdown_folder: &Path) -> bool {
+    pub fn is_over(&self, json_folder: &Path, markdown_folder: &Path) -> bool {
         self.cases.len() >= self.recovered.header.cases
             && fs::read_to_string(markdown_folder.join("index.md"))
                 .is_ok_and(|index| index.contains(self.run_id().as_str()))
@@ -271,10 +217,10 @@ impl Resumed {
 }
 
 /// The journal that is meant.
-fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, Failure> {
+fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, AppError> {
     let run = Some(named).filter(|named| *named != LATEST);
     let found = journal::find_journal(folder, run).map_err(|error| {
-        Failure::usage(anyhow!("cannot look for journals in {}: {error}", folder.display()))
+        AppError::usage(anyhow!("cannot look for journals in {}: {error}", folder.display()))
     })?;
     let file =
         || Some(project.path(Path::new(named))).filter(|path| run.is_some() && path.is_file());
@@ -286,19 +232,19 @@ fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, Failur
                 "there is no journal of a run `{named}`: neither in {folder}, nor is it a file"
             ),
         };
-        Failure::usage(error).hint(Some(
+        AppError::usage(error).hint(Some(
             "name a run, its journal (reports/selftest/<run id>.journal), or `latest`; runs of \
              versions before journals cannot be resumed",
         ))
     })
 }
 
-fn failure(error: &JournalError) -> Failure {
-    Failure::usage(anyhow!("{error}")).hint(Some(error.hint()))
+fn failure(error: &JournalError) -> AppError {
+    AppError::usage(anyhow!("{error}")).hint(Some(error.hint()))
 }
 
 /// Digests of what is known before any model is asked.
-pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> RunDigests {
+pub(crate) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> RunDigests {
     let of = |value: &serde_json::Value| digest::json_sha256_hex(value.clone());
     let mut cases = Vec::new();
     for planned in plan {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::setup::{Prepared, Setup};
+use crate::setup::{PreparedRun, RunSetup};
 use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::notice::RunNotice;
@@ -15,13 +15,9 @@ use selftest_sandbox::{SandboxLevel, SandboxSupport, SandboxUnavailableError};
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
 
-impl Setup<'_> {
-    pub(super) fn header(
-        &self,
-        run_id: RunId,
-        plan: &[PlannedCase],
-        prepared: &Prepared,
-    ) -> RunHeader {
+impl RunSetup<'_> {
+    /// Returns the header of the run's reports.
+    pub fn header(&self, run_id: RunId, plan: &[PlannedCase], prepared: &PreparedRun) -> RunHeader {
         let config = &self.resolved.config;
         let runner = &prepared.runner;
         let now = selftest_clock::now();
@@ -66,7 +62,7 @@ impl Setup<'_> {
     }
 
     /// The sandbox of a program under test here; absent where none is tested.
-    pub(super) fn standing(&self) -> Option<Result<SandboxSupport, SandboxUnavailableError>> {
+    pub fn standing(&self) -> Option<Result<SandboxSupport, SandboxUnavailableError>> {
         let sut = &self.resolved.config.sut;
         sut.program()?;
         let harness = std::env::current_exe().ok()?;
@@ -93,7 +89,7 @@ impl Setup<'_> {
     }
 
     /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
-    fn notices(&self, plan: &[PlannedCase], prepared: &Prepared) -> Vec<RunNotice> {
+    fn notices(&self, plan: &[PlannedCase], prepared: &PreparedRun) -> Vec<RunNotice> {
         let mut notices = Vec::new();
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
         let built_in = built_in.map(|(_, text)| digest::sha256_hex(text.as_bytes()));
@@ -121,11 +117,11 @@ impl Setup<'_> {
     }
 
     /// The header of a run that judges the answers of another one by the thresholds of that one.
-    pub(super) fn header_rejudging(
+    pub fn header_rejudging(
         &self,
         run_id: RunId,
         plan: &[PlannedCase],
-        prepared: &Prepared,
+        prepared: &PreparedRun,
         report: &ReportDocument,
     ) -> RunHeader {
         let header = self.header(run_id, plan, prepared);

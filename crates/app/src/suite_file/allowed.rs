@@ -15,7 +15,7 @@ const CONFINED: i32 = 4;
 
 /// The skills and cases whose shell lines a person allowed.
 pub(super) struct AllowedCommands {
-    pub(super) names: Vec<String>,
+    pub names: Vec<String>,
     /// Whether this machine keeps programs to their files and off the network.
     is_confined: bool,
     /// The skills and cases that have shell lines.

@@ -1,0 +1,73 @@
+//! The application without a command line: it reads a project, runs suites, experiments and
+//! replays, resumes and rejudges runs, and measures judges. It never prints; a [`Frontend`]
+//! receives notices and progress.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), selftest_app::AppError> {
+//! use std::sync::Arc;
+//!
+//! use selftest_app::{Project, ProjectOptions, SelfTest, SilentFrontend};
+//!
+//! let project = Project::open(ProjectOptions::default(), Arc::new(SilentFrontend))?;
+//! let run = SelfTest::builder(&project).suite("config/suites/main.yaml").repeats(3).run().await?;
+//! if let Some(run) = run {
+//!     println!("{:?}", run.outcome());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod baseline;
+mod calibration;
+mod changed;
+mod ci_reports;
+mod continue_run;
+mod drafts;
+mod error;
+mod experiment;
+mod find_run;
+mod finished;
+mod frontend;
+mod grading;
+mod header;
+mod judges;
+mod options;
+mod otlp;
+mod project;
+mod rejudge;
+mod replay;
+mod request;
+mod rerun;
+mod resume;
+mod run;
+mod selftest;
+mod setup;
+mod skill_creator;
+mod skill_file;
+mod suite_file;
+mod unfinished;
+
+pub use baseline::read_baseline;
+pub use calibration::{CALIBRATION_FILE, calibration_path};
+pub use ci_reports::{CiReports, case_sources, check_once};
+pub use continue_run::{ContinuedRun, continue_run};
+pub use drafts::{Drafter, generator_on_request};
+pub use error::{AppError, AppErrorKind};
+pub use experiment::{ExperimentParts, FinishedExperiment, find_parts, run_experiment};
+pub use find_run::{LATEST, find_report, find_report_file, refuse_arm};
+pub use finished::FinishedRun;
+pub use frontend::{Frontend, SilentFrontend};
+pub use grading::{GradersOnRequest, grader_finder, quality_graders, rubric_in_use};
+pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET};
+pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
+pub use project::{Project, ProjectOptions};
+pub use rejudge::rejudge_run;
+pub use replay::{Replay, replay};
+pub use request::{CasesOf, ComparisonFormat, ExperimentRequest, RunPurpose, RunRequest};
+pub use run::plan_cases;
+pub use selftest::{SelfTest, SelfTestBuilder};
+pub use setup::RunSetup;
+pub use skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
+pub use skill_file::{SKILL_FILE, read_skill, read_skill_text};
+pub use suite_file::SuiteFile;
+pub use unfinished::UnfinishedMeasurement;

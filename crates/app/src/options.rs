@@ -1,0 +1,182 @@
+//! The options of a run, as the application takes them and as journals store them.
+
+use std::path::PathBuf;
+
+use selftest_config::FlagValue;
+use selftest_harness::run::limits::RunLimits;
+use selftest_harness::run::shard::Shard;
+use selftest_reports::ci::ReportRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Options that a run shares with each arm of an experiment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrialSettings {
+    /// The first N scenarios, or their ids, comma-separated; all if absent.
+    pub scenarios: Option<String>,
+    /// Skills and cases whose shell lines may run in the sandbox.
+    pub allow_commands: Vec<String>,
+    /// Time limit of the system under test for each case, in seconds.
+    pub timeout: Option<f64>,
+    /// Number of trials in flight, and of concurrent calls per model endpoint.
+    pub concurrency: Option<u32>,
+    /// Seed of all sampling, and of the order of trials; random if absent.
+    pub seed: Option<u64>,
+    /// Model for every role.
+    pub model: Option<String>,
+    /// Model that judges.
+    pub judge_model: Option<String>,
+    /// Model of the built-in assistant.
+    pub sut_model: Option<String>,
+}
+
+/// What a run has to meet.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct GateSettings {
+    /// True to start no further case after the first failure.
+    pub fail_fast: bool,
+    /// Name of the gate; the configured one if absent.
+    pub mode: Option<String>,
+    /// File of the baseline.
+    pub baseline: Option<PathBuf>,
+    /// Number of times to run a case that misses the baseline again.
+    pub confirm: Option<u32>,
+    /// True if failed and undecided cases do not fail the run.
+    pub exit_zero: bool,
+}
+
+/// Options of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// Options of an arm too.
+    pub trials: TrialSettings,
+    /// Suite, `evals.json` or folder of skills whose cases run; generated cases if absent.
+    pub suite: Option<PathBuf>,
+    /// Folder for results as skill-creator reads them.
+    pub skill_creator: Option<PathBuf>,
+    /// Reports to write besides those of every run.
+    // They are among the flags of the configuration.
+    #[serde(skip)]
+    pub report: Vec<ReportRequest>,
+    /// Number of times to run each case of the suite.
+    pub repeats: u32,
+    /// True to run only the cases of the last run that did not pass.
+    pub rerun_failed: bool,
+    /// Limits of the whole run.
+    // Each start of a run has its own.
+    #[serde(skip)]
+    pub limits: RunLimits,
+    /// True to reuse earlier results of unchanged cases.
+    pub changed: bool,
+    /// Share of the cases to run.
+    pub shard: Option<Shard>,
+    /// Strictness between 0 and 1.
+    pub strictness: Option<f64>,
+    /// Minimum overall score that passes, before strictness is added.
+    pub min_score: Option<f64>,
+    /// What the run has to meet.
+    pub gate: GateSettings,
+    /// Model that generates the cases.
+    pub generator_model: Option<String>,
+    /// Folder that records every model reply.
+    pub record: Option<PathBuf>,
+}
+
+impl Default for RunSettings {
+    /// Returns the options of `selftest` without arguments.
+    fn default() -> Self {
+        Self {
+            trials: TrialSettings::default(),
+            suite: None,
+            skill_creator: None,
+            report: Vec::new(),
+            repeats: 1,
+            rerun_failed: false,
+            limits: RunLimits::default(),
+            changed: false,
+            shard: None,
+            strictness: None,
+            min_score: None,
+            gate: GateSettings::default(),
+            generator_model: None,
+            record: None,
+        }
+    }
+}
+
+/// Options of an experiment with a skill.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ExperimentSettings {
+    /// The skill: a file, a folder or a name; the one around the suite if absent.
+    pub skill: Option<String>,
+    /// The cases.
+    pub suite: PathBuf,
+    /// Number of times to run each case in each arm.
+    pub repeats: u32,
+    /// Folder for results as skill-creator reads them.
+    pub skill_creator: Option<PathBuf>,
+    /// True if a skill that harms is a failure.
+    pub fail_if_worse: bool,
+    /// Options of both arms.
+    pub trials: TrialSettings,
+}
+
+impl ExperimentSettings {
+    /// Returns the options of a run like each of the arms.
+    pub fn run(&self) -> RunSettings {
+        RunSettings {
+            suite: Some(self.suite.clone()),
+            repeats: self.repeats,
+            trials: self.trials.clone(),
+            ..RunSettings::default()
+        }
+    }
+}
+
+impl RunSettings {
+    /// Returns the configuration values that these options set, in rising precedence.
+    pub fn flags(&self) -> Vec<FlagValue> {
+        let mut flags = Vec::new();
+        let mut set = |pointer: &str, flag: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                flags.push(FlagValue { pointer: pointer.to_owned(), flag: flag.to_owned(), value });
+            }
+        };
+        for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {
+            set(pointer, "--model", self.trials.model.as_ref().map(|model| json!(model)));
+        }
+        let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
+        set("/generator/model", "--generator-model", text(&self.generator_model));
+        set("/judge/model", "--judge-model", text(&self.trials.judge_model));
+        set("/sut/chat/model", "--sut-model", text(&self.trials.sut_model));
+        // Who is named on the command line judges alone.
+        let alone = self.trials.judge_model.as_ref().map(|_| "--judge-model");
+        if let Some(flag) = alone.or(self.trials.model.as_ref().map(|_| "--model")) {
+            set("/judge/panel", flag, Some(json!([])));
+        }
+        for request in &self.report {
+            let kind = request.kind();
+            let (pointer, value) = match request {
+                ReportRequest::File(_, path) => (format!("/reports/{kind}"), json!(path)),
+                ReportRequest::Github => (format!("/reports/{kind}"), json!(true)),
+                ReportRequest::Otlp(endpoint) => {
+                    (format!("/reports/{kind}/endpoint"), json!(endpoint))
+                }
+            };
+            set(&pointer, "--report", Some(value));
+        }
+        set("/strictness", "--strictness", self.strictness.map(|value| json!(value)));
+        set("/min_score_to_pass", "--min-score", self.min_score.map(|value| json!(value)));
+        set("/gate", "--gate", text(&self.gate.mode));
+        set("/baseline", "--baseline", self.gate.baseline.as_ref().map(|path| json!(path)));
+        set("/confirm", "--confirm", self.gate.confirm.map(|value| json!(value)));
+        set("/timeout_seconds", "--timeout", self.trials.timeout.map(|value| json!(value)));
+        set("/concurrency", "--concurrency", self.trials.concurrency.map(|value| json!(value)));
+        set(
+            "/models/concurrency",
+            "--concurrency",
+            self.trials.concurrency.map(|value| json!(value)),
+        );
+        flags
+    }
+}

@@ -1,0 +1,215 @@
+//! The main job: run the scenarios, write the reports, say how it went.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+
+use crate::ci_reports::CiReports;
+use crate::error::AppError;
+use crate::finished::{FinishedRun, RunFiles, execute_plan, report_files};
+use crate::options::RunSettings;
+use crate::project::Project;
+use crate::request::{CasesOf, RunRequest};
+use crate::resume::{self, RunStart};
+use crate::setup::RunSetup;
+use crate::skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
+use crate::suite_file::SuiteFile;
+use crate::{baseline, changed, find_run, rejudge, rerun};
+use selftest_config::{Config, ResolvedConfig};
+use selftest_harness::run::execute::RunOptions;
+use selftest_harness::run::plan::{
+    PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
+};
+use selftest_harness::sut::namespace::RunId;
+use selftest_models::journaled::{CallLog, CallSink};
+use selftest_reports::skill_creator::ArmConfiguration;
+
+/// Runs the cases of a request, from the first one or from where it was interrupted. Returns `None`
+/// if there is nothing to run.
+pub(crate) async fn run_request(
+    request: RunRequest,
+    mut start: RunStart,
+    project: &Project,
+    resolved: &ResolvedConfig,
+) -> Result<Option<FinishedRun>, AppError> {
+    let allowed = request.settings.trials.allow_commands.clone();
+    let mut args = request.settings;
+    let mut suite = match &request.cases_of {
+        None => {
+            let load = |path: &PathBuf| SuiteFile::load(project, path, &allowed);
+            args.suite.as_ref().map(load).transpose()?
+        }
+        Some(CasesOf::NotPassed(named)) => match rerun::failed(project, resolved, &args, named)? {
+            rerun::RerunPlan::Nothing => return Ok(None),
+            rerun::RerunPlan::Cases { suite, args: again, run } => {
+                args = *again;
+                start.name_cases_of(CasesOf::NotPassed(run));
+                Some(*suite)
+            }
+        },
+        Some(CasesOf::Rejudged(named)) => {
+            return rejudge::rejudge(project, resolved, &args, named, start).await;
+        }
+        Some(CasesOf::Replayed(named)) => {
+            let (report, file) = find_run::find_report_file(project, resolved, named)?;
+            Some(SuiteFile::of_run(project, &report, file, &allowed)?)
+        }
+    };
+    if let Some(suite) = &mut suite {
+        suite.check_loading(&resolved.config);
+        if suite.is_folder && args.skill_creator.is_some() {
+            let error = anyhow!("--skill-creator takes the cases of one skill");
+            return Err(AppError::usage(error).hint(Some("name one evals.json with --suite")));
+        }
+    }
+    let conducted = run_cases(project, resolved, &args, suite.as_ref(), start).await?;
+    let Some(conducted) = conducted else { return Ok(None) };
+    if let Some(folder) = &args.skill_creator {
+        let report = conducted.report()?;
+        let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
+        let (skill, name) = match skill {
+            Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
+            None => ("none", WITHOUT_SKILL),
+        };
+        let configuration = ArmConfiguration { name, report: &report };
+        write_skill_creator(project, folder, skill, &[configuration])?;
+    }
+    Ok(Some(conducted))
+}
+
+/// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
+pub(crate) async fn run_cases(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    args: &RunSettings,
+    suite: Option<&SuiteFile>,
+    mut start: RunStart,
+) -> Result<Option<FinishedRun>, AppError> {
+    for warning in &resolved.warnings {
+        project.notify(&format!("warning: {warning}\n"));
+    }
+    if args.limits.cost.is_some() && resolved.config.prices.models.is_empty() {
+        return Err(AppError::usage(anyhow!("--max-cost needs prices, and none are configured"))
+            .hint(Some("state what models cost in `prices.models` of the config")));
+    }
+    let mut plan = plan_cases(args, &resolved.config, suite)?;
+    if plan.is_empty() {
+        match args.shard {
+            Some(shard) => project.notify(&format!("nothing to run: shard {shard} has no case\n")),
+            None => project.notify("nothing to run: no scenario was selected\n"),
+        }
+        return Ok(None);
+    }
+    let opened = baseline::open_baseline(project, resolved)?;
+    // Generated cases are others in each run.
+    let sut_digest = match suite {
+        Some(_) => changed::sut_digest(project, resolved)?,
+        None => None,
+    };
+    let log = Arc::new(CallLog::with_calls(start.take_calls()));
+    let earlier = start.earlier(&log);
+    let setup = RunSetup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
+    setup.read_named_files(&mut plan)?;
+    let mut digests = resume::digests_of_settings(&resolved.config, &plan);
+    start.check(&digests)?;
+    let run_id = match earlier.header {
+        Some(header) => header.run_id.clone(),
+        None => RunId::fresh(selftest_clock::now()),
+    };
+    let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
+    let ci_reports = CiReports::open(project, resolved)?;
+    let prepared = setup.prepare(&plan).await?;
+    digests.extend(prepared.digests(&resolved.rubric.digest()));
+    start.check(&digests)?;
+    if let Some(skill) = plan.iter().find_map(|case| case.given_skill.as_ref()) {
+        // Whether skills can be handed over at all is known before the first case.
+        prepared.runner.sut.with_skill(Arc::clone(skill))?;
+    }
+    let header = Arc::new(setup.header(run_id, &plan, &prepared));
+    if let Some(digest) = &sut_digest {
+        let weights = prepared.sut_weights.as_deref();
+        changed::name_cases(resolved, &header, (digest, weights), &mut plan)?;
+    }
+    match (args.changed, &sut_digest) {
+        (false, _) => {}
+        (true, Some(_)) => changed::keep_unchanged(project, resolved, &mut plan),
+        (true, None) => changed::notify_undeclared(project),
+    }
+    for line in find_run::changed_models(project, resolved, &header.models) {
+        project.notify(&format!("warning: {line}\n"));
+    }
+    let existing = baseline::existing_cases(resolved, suite);
+    let gate = baseline::run_gate(project, resolved, opened, &header, existing);
+    let course = RunOptions {
+        fail_fast: args.gate.fail_fast,
+        limits: args.limits,
+        recalled: earlier.cases.to_vec(),
+        ..RunOptions::new(gate, project.frontend().cancellation())
+    };
+    let journal = start.journal(project, resolved, &header, digests)?;
+    log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
+    let kept = RunFiles { files, journal };
+    let mut conducted = execute_plan(project, &prepared.runner, header, &plan, kept, course).await;
+    conducted.report_to_ci(project, resolved, &ci_reports).await;
+    Ok(Some(conducted))
+}
+
+/// The cases of a suite, or the scenarios of which cases are made.
+pub fn plan_cases(
+    args: &RunSettings,
+    config: &Config,
+    suite: Option<&SuiteFile>,
+) -> Result<Vec<PlannedCase>, AppError> {
+    let selection = match &args.trials.scenarios {
+        Some(text) => ScenarioSelection::parse(text)
+            .map_err(|why| AppError::usage(anyhow!("--scenarios `{text}`: {why}")))?,
+        None => ScenarioSelection::All,
+    };
+    let planned = match suite {
+        Some(file) => {
+            let mut cases = file.suite.cases.clone();
+            for scenario in cases.iter_mut().map(|case| &mut case.scenario) {
+                // What is said on the command line counts more than what held at the time.
+                scenario.strictness = scenario.strictness.filter(|_| args.strictness.is_none());
+                scenario.min_score_to_pass =
+                    scenario.min_score_to_pass.filter(|_| args.min_score.is_none());
+                scenario.timeout_seconds =
+                    scenario.timeout_seconds.filter(|_| args.trials.timeout.is_none());
+            }
+            plan_suite(&cases, &selection, defaults(config), args.repeats)
+                .map(|mut planned| {
+                    for case in &mut planned {
+                        file.equip(case, config);
+                    }
+                    planned
+                })
+                .and_then(|mut planned| {
+                    let ids = ScenarioSelection::Named(file.to_generate.clone());
+                    let more = plan(&config.scenarios, &ids, defaults(config))?;
+                    let offset = planned.len();
+                    let at = |case: PlannedCase| PlannedCase { index: offset + case.index, ..case };
+                    planned.extend(more.into_iter().map(at));
+                    Ok(planned)
+                })
+        }
+        None => plan(&config.scenarios, &selection, defaults(config)),
+    };
+    let mut planned = planned.map_err(|why| AppError::usage(anyhow!(why)))?;
+    if let Some(shard) = args.shard {
+        shard.retain_own(&mut planned);
+    }
+    Ok(planned)
+}
+
+fn defaults(config: &Config) -> ScenarioDefaults {
+    ScenarioDefaults {
+        strictness: config.strictness,
+        min_score_to_pass: config.min_score_to_pass,
+        safety_floor: config.safety_floor,
+        allow_minor_format_deviation: config.allow_minor_format_deviation,
+        max_questions_allowed: config.max_questions_allowed,
+        timeout: Duration::from_secs_f64(config.timeout_seconds),
+    }
+}

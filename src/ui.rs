@@ -1,0 +1,259 @@
+//! The terminal: results on stdout, everything else on stderr, progress, colour and interrupts.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, OnceLock};
+
+use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use selftest_app::{AppError, FinishedRun, Frontend, Project, ProjectOptions};
+use selftest_config::Environment;
+use selftest_harness::event::Observer;
+use selftest_models::locator::FetchObserver;
+use selftest_models::model_files::TransferProgress;
+use selftest_reports::terminal::DetailLevel;
+use selftest_reports::{ProgressObserver, TerminalStyle};
+use tokio::sync::watch;
+
+use crate::cli::{Format, GlobalArgs};
+use crate::exit::Exit;
+
+/// Opens the project that the options name.
+pub(crate) fn open(global: &GlobalArgs) -> Result<Project, AppError> {
+    open_with(global, Terminal::new(global, false))
+}
+
+/// Opens the project that the options name, with this terminal as its frontend.
+pub(crate) fn open_with(global: &GlobalArgs, terminal: Terminal) -> Result<Project, AppError> {
+    let options = ProjectOptions {
+        directory: global.directory.clone(),
+        config: global.config.clone(),
+        offline: global.offline,
+    };
+    Project::open(options, Arc::new(terminal))
+}
+
+/// How the terminal shows notices, progress and results.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    /// How much of a run is shown.
+    pub(crate) detail: DetailLevel,
+    /// True for lines without movement.
+    pub(crate) ci: bool,
+    /// True for text without colour.
+    pub(crate) no_color: bool,
+}
+
+impl Terminal {
+    /// Reads the terminal's settings from the environment; `quiet` hides progress.
+    pub(crate) fn new(global: &GlobalArgs, quiet: bool) -> Self {
+        let environment = Environment::from_process();
+        let detail = match (quiet, global.verbose) {
+            (true, _) => DetailLevel::Brief,
+            (false, 0) => DetailLevel::Normal,
+            (false, _) => DetailLevel::Full,
+        };
+        Self { detail, ci: environment.ci, no_color: environment.no_color }
+    }
+
+    /// Prints the results of a run on stdout.
+    pub(crate) fn print_run(self, run: &FinishedRun, format: Format) -> Result<(), AppError> {
+        if format == Format::Json {
+            return print(&run.json_text());
+        }
+        let is_terminal = std::io::stdout().is_terminal();
+        let colour = is_terminal && !self.no_color;
+        let has_links =
+            colour && !self.ci && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout);
+        let here = std::env::current_dir().ok();
+        let style = TerminalStyle { terminal: is_terminal, colour };
+        print(&run.text(style, self.detail, here.as_deref().filter(|_| has_links)))
+    }
+}
+
+impl Frontend for Terminal {
+    fn notify(&self, text: &str) {
+        eprint(text);
+    }
+
+    fn run_observer(&self, label: Option<&'static str>) -> Option<Box<dyn Observer>> {
+        if self.detail == DetailLevel::Brief {
+            return None;
+        }
+        let is_terminal = std::io::stderr().is_terminal();
+        let colour = is_terminal && !self.no_color;
+        // The two arms of an experiment print lines in turn.
+        let style = TerminalStyle { terminal: is_terminal && !self.ci && label.is_none(), colour };
+        let progress = ProgressObserver::new(style);
+        Some(match label {
+            Some(label) => Box::new(progress.labelled(label)),
+            None => Box::new(progress),
+        })
+    }
+
+    fn fetch_observer(&self) -> Box<dyn FetchObserver + Send + Sync> {
+        Box::new(FetchBar::new(self.ci))
+    }
+
+    fn measurement_progress(&self, total: usize, what: &str) -> Box<dyn Fn() + Send + Sync> {
+        let bar = MeasurementBar::new(total, what, self.ci);
+        Box::new(move || bar.0.inc(1))
+    }
+
+    fn cancellation(&self) -> watch::Receiver<bool> {
+        cancel_on_interrupt()
+    }
+}
+
+/// The progress of a measurement; cleared when dropped.
+struct MeasurementBar(ProgressBar);
+
+impl MeasurementBar {
+    fn new(total: usize, what: &str, ci: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
+        if std::io::stderr().is_terminal() && !ci {
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}")
+            {
+                bar.set_style(style);
+            }
+            bar.set_message(what.to_owned());
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for MeasurementBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Shows downloads: one line, and a bar on a terminal.
+pub(crate) struct FetchBar {
+    plain: bool,
+    bar: OnceLock<ProgressBar>,
+}
+
+impl FetchBar {
+    /// Creates a bar that appears with the first bytes; in CI there is none.
+    pub(crate) fn new(ci: bool) -> Self {
+        Self { plain: ci || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
+    }
+}
+
+impl FetchObserver for FetchBar {
+    fn announce(&self, line: &str) {
+        eprint(&format!("{line}\n"));
+    }
+
+    fn progress(&self, progress: TransferProgress) {
+        if self.plain {
+            return;
+        }
+        let bar = self.bar.get_or_init(|| {
+            let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::stderr());
+            let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            bar.set_style(
+                ProgressStyle::with_template(style)
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar
+        });
+        bar.set_position(progress.done);
+    }
+}
+
+impl Drop for FetchBar {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Ends when somebody wants the process to end: Ctrl-C, SIGTERM, or SIGHUP, unless the process was
+/// started to survive that (`nohup`).
+#[cfg(unix)]
+pub(crate) fn interruption() -> Result<impl Future<Output = ()>, AppError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|error| AppError::setup(anyhow!(error)));
+    let mut interrupted = listen(SignalKind::interrupt())?;
+    let mut terminated = listen(SignalKind::terminate())?;
+    let survives = survives_hangup();
+    let mut hung_up = if survives { None } else { Some(listen(SignalKind::hangup())?) };
+    Ok(async move {
+        let hung_up = async {
+            match &mut hung_up {
+                Some(hung_up) => hung_up.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+            _ = hung_up => {}
+        }
+    })
+}
+
+/// Whether SIGHUP was ignored when the process began. To listen for it once takes that away, so
+/// that it is looked up once.
+#[cfg(unix)]
+fn survives_hangup() -> bool {
+    static SURVIVES: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *SURVIVES.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        // Signal 1 is the lowest bit.
+        ignored.is_some_and(|mask| mask & 1 == 1)
+    })
+}
+
+/// Ends when somebody wants the process to end: Ctrl-C.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "on other systems it can fail")]
+pub(crate) fn interruption() -> Result<impl Future<Output = ()>, AppError> {
+    Ok(async {
+        // Without signals there is nobody who could end it.
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// Turns true at the first Ctrl-C, SIGTERM or SIGHUP; the second one ends the process at once.
+pub(crate) fn cancel_on_interrupt() -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        let Ok(first) = interruption() else { return };
+        first.await;
+        eprint("\ninterrupted: closing what runs; once more to stop at once\n");
+        // Without a receiver the run is over already.
+        let _ = sender.send(true);
+        let Ok(second) = interruption() else { return };
+        second.await;
+        #[expect(clippy::exit, reason = "the user asked twice; nothing is left to lose")]
+        std::process::exit(Exit::Interrupted as i32);
+    });
+    receiver
+}
+
+/// Prints a result on stdout. A closed pipe is no error.
+pub(crate) fn print(text: &str) -> Result<(), AppError> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints bytes on stdout. A closed pipe is no error.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), AppError> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(AppError::setup(anyhow!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a message on stderr; if that fails as well, it is lost.
+pub(crate) fn eprint(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
