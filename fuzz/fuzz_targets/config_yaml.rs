@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest_config::{ParsedFileCache, ResolvedConfig, Sources, resolve, show};
+use selftest_config::{ConfigSources, ParsedFileCache, ResolvedConfig, resolve, show};
 
 fuzz_target!(|yaml: &str| {
     match load(yaml) {
@@ -19,6 +19,6 @@ fuzz_target!(|yaml: &str| {
 
 fn load(yaml: &str) -> Result<ResolvedConfig, String> {
     let file = Some(("fuzz.yaml".into(), yaml.to_owned()));
-    let sources = Sources { file, ..Sources::default() };
+    let sources = ConfigSources { file, ..ConfigSources::default() };
     resolve(sources, &ParsedFileCache::default()).map_err(|errors| errors.render(false))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::error::AppError;
@@ -173,21 +174,7 @@ impl Resumption {
         flags: &[FlagValue],
         json: bool,
     ) -> Result<RunRequest, AppError> {
-        let stored = &self.recovered.header.request;
-        let path = self.recovered.path.display();
-        let new_run = "start a new run without --resume";
-        if stored.get("version").and_then(serde_json::Value::as_u64) != Some(REQUEST_VERSION.into())
-        {
-            let error = anyhow!("the journal {path} is in an older format and cannot be resumed");
-            return Err(AppError::usage(error).hint(Some(new_run)));
-        }
-        let request = serde_json::from_value(stored.clone());
-        let mut request: RunRequest = request.map_err(|error| {
-            AppError::usage(anyhow!(
-                "the journal {path} does not state how its run started: {error}"
-            ))
-            .hint(Some(new_run))
-        })?;
+        let mut request = stored_request(&self.recovered.header.request, &self.recovered.path)?;
         request.flags.extend_from_slice(flags);
         if let RunPurpose::SelfComparison { json: as_json } = &mut request.purpose {
             *as_json |= json;
@@ -214,6 +201,20 @@ impl Resumption {
             && read_report(&json_folder.join(format!("{}.json", self.run_id())))
                 .is_ok_and(|report| report.complete && report.cases.len() == self.cases.len())
     }
+}
+
+/// Parses the request that a journal stores. One of another version is refused.
+fn stored_request(stored: &serde_json::Value, path: &Path) -> Result<RunRequest, AppError> {
+    let path = path.display();
+    let hint = Some("start a new run without --resume");
+    if stored.get("version").and_then(serde_json::Value::as_u64) != Some(REQUEST_VERSION.into()) {
+        let error = anyhow!("the journal {path} is in another format and cannot be resumed");
+        return Err(AppError::usage(error).hint(hint));
+    }
+    RunRequest::deserialize(stored).map_err(|error| {
+        AppError::usage(anyhow!("the journal {path} does not state how its run started: {error}"))
+            .hint(hint)
+    })
 }
 
 /// The journal that is meant.
@@ -268,4 +269,33 @@ pub(crate) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> RunD
         ("`judge` in the config".to_owned(), of(&json!(config.judge))),
         ("`sut` in the config".to_owned(), of(&json!(config.sut))),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::options::RunSettings;
+    use crate::request::RunPurpose;
+
+    #[test]
+    fn requests_of_another_version_are_refused_in_one_line() {
+        let request =
+            RunRequest::new(RunSettings::default(), Vec::new(), None, RunPurpose::Results);
+        let current = json!(request);
+        let path = Path::new("x.journal");
+        assert_eq!(json!(stored_request(&current, path).unwrap()), current);
+        let old = json!({ "args": { "trials": {} }, "flags": [], "purpose": "results" });
+        let mut newer = current;
+        newer["version"] = json!(REQUEST_VERSION + 1);
+        for stored in [old, newer] {
+            let text = stored_request(&stored, path).unwrap_err().render(false);
+            assert_eq!(
+                text,
+                "error: the journal x.journal is in another format and cannot be resumed\n\
+                 hint: start a new run without --resume\n"
+            );
+        }
+    }
 }
