@@ -7,7 +7,7 @@ use clap::Subcommand;
 /// Actions on the baseline.
 #[derive(Debug, Subcommand)]
 pub enum BaselineAction {
-    /// Write the results of a run into the baseline, to be committed; what was in it is replaced
+    /// Write the results of a run to the baseline, which you commit; replaces the previous one
     Accept {
         /// The run: its id, its JSON report, or `latest`
         #[arg(default_value = "latest")]

@@ -14,10 +14,10 @@ pub struct CommentArgs {
     /// The pull request [default: that of the event in GitHub Actions]
     #[arg(long, value_name = "N")]
     pub number: Option<u64>,
-    /// Which comment of several on one pull request is updated, such as the name of a job
+    /// Key of the comment to update if a pull request has several, such as the name of a job
     #[arg(long, value_name = "KEY", default_value = "main")]
     pub key: String,
-    /// Print the comment and send nothing
+    /// Print the comment without sending it
     #[arg(long)]
     pub dry_run: bool,
 }

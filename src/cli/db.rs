@@ -1,4 +1,4 @@
-//! The flags of `selftest db`.
+//! Options of `selftest db`.
 
 use std::path::PathBuf;
 
@@ -7,27 +7,27 @@ use clap::Subcommand;
 /// Actions on the database.
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
-    /// Copy the database into a new file while it is in use; of PostgreSQL say how
+    /// Copy the database to a new file while it is in use; for PostgreSQL, print how
     Backup {
         /// The copy; an existing file is not overwritten
         file: PathBuf,
     },
-    /// Print everything in the database as JSON Lines: a table's name and a row in each
+    /// Print the database as JSON Lines, each with a table name and a row
     Export {
         /// Write to this new file instead of printing
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Delete what is old, and say how much of what. Sessions that people have corrected or labelled
-    /// are kept, and so are decisions on skills and gaps
+    /// Delete old rows and print the counts. Keeps sessions that people corrected or labelled, and
+    /// decisions on skills and gaps
     Prune {
-        /// How old: 90d, 26w, or a date such as 2026-08-01
+        /// Age limit: 90d, 26w, or a date such as 2026-08-01
         #[arg(long, value_name = "TIME", required = true)]
         older_than: String,
-        /// Only say what would be deleted
+        /// Only print what would be deleted
         #[arg(long)]
         dry_run: bool,
-        /// Delete old sessions that people have corrected or labelled too, with their words
+        /// Also delete old sessions that people corrected or labelled, with their reasons
         #[arg(long)]
         people: bool,
     },

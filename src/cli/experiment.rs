@@ -1,4 +1,4 @@
-//! The flags of `selftest improve skills experiment`.
+//! Options of `selftest improve skills experiment`.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use selftest_reports::ci::ReportRequest;
 use super::TrialArgs;
 use selftest_app::ExperimentSettings;
 
-/// Which skill is tried on what, and how often.
+/// Options of an experiment with a skill.
 #[derive(Debug, Clone, Args)]
 pub struct ExperimentArgs {
     /// The skill: its SKILL.md, a folder that holds one, or the name of a folder in
-    /// .claude/skills or skills; default: the skill that an evals.json lies in
+    /// .claude/skills or skills; default: the skill around the evals.json
     pub skill: Option<String>,
-    /// The cases to try it on, as `selftest suite freeze` writes them, or the evals.json of a skill
+    /// The cases: a suite of `selftest suite freeze`, or the evals.json of a skill
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub suite: PathBuf,
-    /// Run each case so many times with the skill, and as often without
+    /// Number of times to run each case with the skill, and without it
     #[arg(
         long,
         value_name = "N",
@@ -26,21 +26,21 @@ pub struct ExperimentArgs {
         help_heading = "What to run"
     )]
     pub repeats: u32,
-    /// Write the results into this folder too, as skill-creator reads them: grading.json,
+    /// Also write the results to this folder in the format of skill-creator: grading.json,
     /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
     /// Refused: an experiment is two runs
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', hide = true)]
     pub report: Vec<ReportRequest>,
-    /// Exit 1 when it is worse with the skill, beyond chance
+    /// Exit 1 if results are worse with the skill, beyond chance
     #[arg(long, help_heading = "What passes")]
     pub fail_if_worse: bool,
-    /// Run nothing: say what so many cases and repeats can find, and how many of them differences
-    /// need. The noise is that of the latest run, where that has repeats
+    /// Run nothing: print which differences this number of cases and repeats can detect, with the noise
+    /// of the latest run if it has repeats
     #[arg(long, conflicts_with = "fail_if_worse", help_heading = "What to run")]
     pub power: bool,
-    /// Those of a run
+    /// Options of the runs
     #[command(flatten)]
     pub trials: TrialArgs,
 }

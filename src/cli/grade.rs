@@ -1,20 +1,20 @@
-//! The flags of `selftest grade` and `selftest sessions`.
+//! Options of `selftest grade` and `selftest sessions`.
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
-/// The database unless another is named.
+/// Default database.
 pub const DATABASE: &str = ".selftest/selftest.db";
 
-/// Which recorded sessions.
+/// Options that select recorded sessions.
 #[derive(Debug, Clone, Args)]
 pub struct SessionArgs {
     /// Read sessions from this file or folder; may be repeated. Default: grade.sources of the
-    /// configuration, else where the known agents keep theirs
+    /// configuration, else the default folders of all known agents
     #[arg(long = "source", value_name = "PATH", global = true, help_heading = "Which sessions")]
     pub sources: Vec<PathBuf>,
-    /// Only sessions begun since then: 30d, 12h, 2w, or a date such as 2026-11-01
+    /// Only sessions started since then: 30d, 12h, 2w, or a date such as 2026-11-01
     #[arg(long, value_name = "TIME", global = true, help_heading = "Which sessions")]
     pub since: Option<String>,
     /// Only sessions of this agent, such as claude-code
@@ -22,21 +22,21 @@ pub struct SessionArgs {
     pub agent: Option<String>,
 }
 
-/// How results are printed, and where they are kept.
+/// Output format and database.
 #[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// Where they are kept.
+    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
 }
 
-/// Where grades, skills and reflections are kept.
+/// The database of grades, skills and reflections.
 #[derive(Debug, Clone, Args)]
 pub struct DatabaseArgs {
-    /// Use this database: a path, or the address of a PostgreSQL database
+    /// Database: a path, or a PostgreSQL URL
     #[arg(
         long,
         value_name = "FILE|URL",
@@ -54,91 +54,91 @@ pub struct DatabaseArgs {
 pub enum SessionsAction {
     /// List recorded sessions, newest first
     List {
-        /// Most sessions to list, from the newest files; 0 for all
+        /// Maximum number of sessions to list, newest files first; 0 for all
         #[arg(long, value_name = "N", default_value_t = 30)]
         limit: usize,
     },
-    /// Print what was said and done in a session
+    /// Print the transcript of a session
     Show {
-        /// Its file, its id or the beginning of its id
+        /// Its file, id or id prefix
         session: String,
-        /// Print texts whole instead of their beginnings
+        /// Print full texts instead of excerpts
         #[arg(long)]
         full: bool,
-        /// Print only events from this number on, 100 unless --events says how many
+        /// Print events from this number on, 100 unless --events is given
         #[arg(long, value_name = "N")]
         from: Option<u64>,
-        /// Print at most so many events
+        /// Maximum number of events to print
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         events: Option<u64>,
-        /// Print one event whole, with the three before and after it
+        /// Print one event in full, with three events before and after it
         #[arg(long, value_name = "N", conflicts_with_all = ["from", "events"])]
         event: Option<u64>,
     },
-    /// Search what was said and done in graded sessions; grade and index what is new first
+    /// Search the transcripts of graded sessions; grades and indexes new sessions first
     Search {
-        /// Words that have to stand in one event, "phrases" in quotation marks, beginnings*
+        /// Words that must occur in one event, "quoted phrases", prefixes*
         #[arg(required = true, value_name = "WORDS")]
         words: Vec<String>,
-        /// Only sessions in this folder; its last part is enough
+        /// Only sessions in this folder; its last component is enough
         #[arg(long, value_name = "FOLDER", help_heading = "Which sessions")]
         project: Option<String>,
-        /// Only sessions in which this model answered
+        /// Only sessions with this model
         #[arg(long, value_name = "NAME", help_heading = "Which sessions")]
         model: Option<String>,
-        /// Only sessions begun before then: a date such as 2026-11-01, or 30d
+        /// Only sessions started before then: a date such as 2026-11-01, or 30d
         #[arg(long, value_name = "TIME", help_heading = "Which sessions")]
         until: Option<String>,
         /// Only events of this tool, such as Bash
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
-        /// Only events in which a tool failed
+        /// Only events with a failed tool call
         #[arg(long)]
         errors: bool,
-        /// Most sessions to list
+        /// Maximum number of sessions to list
         #[arg(long, value_name = "N", default_value_t = 20,
             value_parser = clap::value_parser!(u32).range(1..=500))]
         limit: u32,
-        /// Go on behind a page: its `next`
+        /// Continue after a page: its `next`
         #[arg(long, value_name = "CURSOR")]
         cursor: Option<String>,
-        /// Grade and index nothing: search what is indexed
+        /// Do not scan; search the existing index
         #[arg(long)]
         no_scan: bool,
-        /// Where they are kept.
+        /// The database.
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Say for each place what was found, read and refused, and why
+    /// List for each source what was found, read and refused, and why
     Doctor {
-        /// How it is printed
+        /// Output format
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
         format: DoctorFormat,
     },
-    /// Write sessions of any agent in a form that other programs or people read; secrets are taken out
+    /// Export sessions of any agent for other programs or people; secrets are redacted
     Export {
-        /// Their files, their ids or the beginnings of their ids
+        /// Their files, ids or id prefixes
         #[arg(required = true, value_name = "FILE|ID")]
         sessions: Vec<String>,
-        /// The form
+        /// Export format
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
         format: ExportFormat,
-        /// Write into this folder, a file for each session, instead of printing
+        /// Write one file per session to this folder instead of printing
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Say whether the tasks of graded sessions truly succeeded, one by one or from a file
+    /// Label whether the tasks of graded sessions succeeded, one by one or from a file
     Label(SessionLabelArgs),
     /// Estimate which tasks succeeded, from the labels of each project
     Estimate(EstimateArgs),
 }
 
-/// Whether tasks succeeded.
+/// Labels of tasks.
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(group(ArgGroup::new("said").required(true)))]
 pub struct SessionLabelArgs {
-    /// Their ids or the beginnings of their ids
+    /// Their ids or id prefixes
     #[arg(required_unless_present = "labels", conflicts_with = "labels", value_name = "ID")]
     pub sessions: Vec<String>,
     /// They succeeded
@@ -151,17 +151,17 @@ pub struct SessionLabelArgs {
     /// or its reward, and its task
     #[arg(long, group = "said", value_name = "FILE")]
     pub labels: Option<PathBuf>,
-    /// The least reward of a file that is a success
+    /// Minimum reward in the file that counts as success
     #[arg(long, value_name = "0..1", default_value_t = 1.0, value_parser = unit,
         requires = "labels")]
     pub least_reward: f64,
-    /// The task, where several sessions have the same one
+    /// The task, if several sessions share it
     #[arg(long, conflicts_with = "labels", value_name = "NAME")]
     pub task: Option<String>,
-    /// Why, for those who read it later
+    /// Reason, for later readers
     #[arg(long, conflicts_with = "labels", value_name = "TEXT")]
     pub note: Option<String>,
-    /// Where labels are kept.
+    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
 }
@@ -172,10 +172,10 @@ pub struct EstimateArgs {
     /// Only this project: the folder that its sessions worked in
     #[arg(long, value_name = "FOLDER")]
     pub project: Option<String>,
-    /// Sessions to name that hardly succeeded, of those without a label
+    /// Number of unlabelled sessions to list that probably failed
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub limit: usize,
-    /// Where labels are kept.
+    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
 }
@@ -190,7 +190,7 @@ pub enum DoctorFormat {
     Json,
 }
 
-/// A form of exported sessions.
+/// Format of exported sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// A trajectory of the Agent Trajectory Interchange Format
@@ -198,44 +198,44 @@ pub enum ExportFormat {
     Atif,
     /// Markdown
     Markdown,
-    /// One page that loads nothing
+    /// One self-contained page
     Html,
-    /// A line about the session, then one for each event, as this program reads them
+    /// One line about the session, then one per event, as parsed by selftest
     Jsonl,
 }
 
 /// Actions on grades.
 #[derive(Debug, Subcommand)]
 pub enum GradeAction {
-    /// Grade the newest sessions that have no grade yet or have changed
+    /// Grade the newest sessions that are new or have changed
     #[command(short_flag = 'g')]
     Latest {
-        /// How many, by the dates of their files
+        /// Maximum number of sessions, newest files first
         #[arg(default_value_t = 10, value_name = "N")]
         count: usize,
     },
-    /// Grade what is new, and summarise the last days
+    /// Grade new sessions and summarise the last days
     #[command(short_flag = 's')]
     Summary {
-        /// How many days
+        /// Number of days
         #[arg(short, long, value_name = "N", default_value_t = 7,
             value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: u32,
-        /// Grade nothing: summarise the grades that are there
+        /// Do not scan; summarise existing grades
         #[arg(long)]
         no_scan: bool,
     },
-    /// Grade what is new, and write the report of a week; with --agent only print one
+    /// Grade new sessions and write the report of a week; with --agent only print it
     #[command(short_flag = 'r')]
     Weekly {
         /// ISO week, such as 2026-W47; default: the current one
         #[arg(long, value_name = "WEEK")]
         week: Option<String>,
-        /// Grade nothing: report the grades that are there
+        /// Do not scan; report existing grades
         #[arg(long)]
         no_scan: bool,
     },
-    /// Grade these files or folders, and show the grades of their sessions
+    /// Grade these files or folders and show the grades
     #[command(short_flag = 'f')]
     File {
         /// Files or folders
@@ -247,36 +247,36 @@ pub enum GradeAction {
         /// Seconds without a write after which a session counts as finished
         #[arg(long, value_name = "SECS", default_value_t = 30.0)]
         quiet: f64,
-        /// Seconds between two looks
+        /// Seconds between scans
         #[arg(long, value_name = "SECS", default_value_t = 5.0)]
         interval: f64,
-        /// Look once and end
+        /// Scan once and exit
         #[arg(long)]
         once: bool,
     },
     /// Let a model grade one session: problem solved, tests added, code clean, edge cases
     Session {
-        /// Its id or the beginning of its id
+        /// Its id or id prefix
         session: String,
         /// The model; default: grade.quality.model of the configuration
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
     },
-    /// Let a model grade the sessions that it has not graded yet, newest first
+    /// Let a model grade sessions without a grade of this model, newest first
     Backfill {
-        /// Sessions to grade per model; those that get no grade do not count
+        /// Number of sessions to grade per model, not counting failures
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         limit: Option<u64>,
         /// The models, separated by commas; default: grade.quality.model of the configuration
         #[arg(long = "model", value_name = "NAMES", value_delimiter = ',')]
         models: Vec<String>,
-        /// Sessions at once; default: grade.quality.concurrency of the configuration
+        /// Number of sessions graded at once; default: grade.quality.concurrency of the configuration
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
         concurrency: Option<u32>,
-        /// Do not look for new sessions first
+        /// Do not scan for new sessions first
         #[arg(long)]
         no_scan: bool,
-        /// Put them into the queue, for workers; those that failed there last
+        /// Queue them for workers; those that failed there come last
         #[arg(long, conflicts_with = "concurrency")]
         queue: bool,
     },
@@ -285,21 +285,21 @@ pub enum GradeAction {
         /// Only those with at least this overall score
         #[arg(long, value_name = "SCORE", value_parser = unit)]
         min_overall: Option<f64>,
-        /// Most grades to list
+        /// Maximum number of grades to list
         #[arg(long, value_name = "N", default_value_t = 20,
             value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
     /// Print the grade of a session with the evidence behind it
     Show {
-        /// Its id or the beginning of its id
+        /// Its id or id prefix
         session: String,
     },
-    /// Say that a grade is wrong; both grades are kept, yours counts
+    /// Override a grade; both are kept, and yours counts
     Override(OverrideArgs),
     /// Compare the rules' grades with overrides and with graders by model; propose weights
     Agreement,
-    /// Say how far rules, models and people are apart, and where by more than grade.discrepancy
+    /// Report how far rules, models and people differ, and flag differences above grade.discrepancy
     Calibration,
 }
 
@@ -309,9 +309,9 @@ pub enum GradeAction {
 #[group(skip)]
 #[command(group(ArgGroup::new("grades").required(true).multiple(true)))]
 pub struct OverrideArgs {
-    /// Its id or the beginning of its id
+    /// Its id or id prefix
     pub session: String,
-    /// Whether the task was completed
+    /// True if the task was completed
     #[arg(long, value_name = "true|false", group = "grades")]
     pub task_completed: Option<bool>,
     /// Efficiency of tool use
@@ -322,10 +322,10 @@ pub struct OverrideArgs {
     #[arg(long, value_name = "1..5", group = "grades",
         value_parser = clap::value_parser!(u8).range(1..=5))]
     pub response_quality: Option<u8>,
-    /// Whether errors were recovered from
+    /// True if errors were recovered from
     #[arg(long, value_name = "true|false", group = "grades")]
     pub errors_recovered: Option<bool>,
-    /// Why, for those who read it later
+    /// Reason, for later readers
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! The flags of `selftest improve gaps`, `selftest improve proposals` and `selftest improve route`.
+//! Options of `selftest improve gaps`, `selftest improve proposals` and `selftest improve route`.
 
 use std::path::PathBuf;
 
@@ -10,21 +10,21 @@ use selftest_grading::grade::TaskType;
 /// Actions on gaps.
 #[derive(Debug, Subcommand)]
 pub enum GapsAction {
-    /// List gaps that are open or have a proposal, those of most sessions first
+    /// List gaps that are open or have a proposal, most sessions first
     List {
-        /// Closed and dismissed ones too
+        /// Include closed and dismissed ones
         #[arg(long)]
         all: bool,
     },
-    /// Grade what is new, and look for gaps in the last days
+    /// Grade new sessions and detect gaps in the last days
     Detect {
-        /// How many days; default: those of the configuration, 28
+        /// Number of days; default: that of the configuration, 28
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: Option<u32>,
-        /// Grade nothing: look at the grades that are there
+        /// Do not scan; use existing grades
         #[arg(long)]
         no_scan: bool,
-        /// Which sessions.
+        /// Options that select sessions.
         #[command(flatten)]
         sessions: SessionArgs,
     },
@@ -32,21 +32,21 @@ pub enum GapsAction {
     Propose(ProposeArgs),
 }
 
-/// For which gaps skills are drafted, by which model, and what they are tried on.
+/// Options of drafting skills.
 #[derive(Debug, Args)]
 pub struct ProposeArgs {
-    /// These gaps and not the open ones, whatever became of them before
+    /// Gaps to draft skills for, whatever their status; default: open ones
     #[arg(value_name = "GAP")]
     pub gaps: Vec<String>,
     /// The model; default: generator.model of the configuration
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Try each drafted skill on the cases of this suite, as `selftest suite freeze` writes it; default:
+    /// Test each drafted skill on the cases of this suite of `selftest suite freeze`; default:
     /// gaps.suite of the configuration
     #[arg(long, value_name = "FILE")]
     pub suite: Option<PathBuf>,
-    /// Run each case so many times with the skill, and as often without; default: gaps.repeats of
-    /// the configuration
+    /// Number of times to run each case with the skill, and without it; default: gaps.repeats of the
+    /// configuration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: Option<u32>,
 }
@@ -56,23 +56,23 @@ pub struct ProposeArgs {
 pub enum ProposalsAction {
     /// List proposals that wait for a decision, newest first
     List {
-        /// Accepted and rejected ones too
+        /// Include accepted and rejected ones
         #[arg(long)]
         all: bool,
     },
-    /// Print a proposed skill, what it is for and what its test came to
+    /// Print a proposed skill, its purpose and its test result
     Show {
         /// Its id
         proposal: String,
     },
-    /// Write the skill to a file and close its gap; nothing is put to use
+    /// Write the skill to a file and close its gap; does not activate it
     Accept {
         /// Its id
         proposal: String,
         /// The file; default: <name>/SKILL.md in the skills folder of the configuration
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Why, for those who read it later
+        /// Reason, for later readers
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -80,7 +80,7 @@ pub enum ProposalsAction {
     Reject {
         /// Its id
         proposal: String,
-        /// Why, for those who read it later
+        /// Reason, for later readers
         #[arg(long, value_name = "TEXT")]
         reason: String,
         /// Open the gap again, so that another skill is drafted for it
@@ -89,7 +89,7 @@ pub enum ProposalsAction {
     },
 }
 
-/// A type of task by its name.
+/// Parses the name of a task type.
 pub(super) fn task_type(name: &str) -> Result<TaskType, String> {
     TaskType::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = TaskType::ALL.iter().map(|one| one.name()).collect();

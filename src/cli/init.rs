@@ -1,17 +1,17 @@
-//! The flags of `selftest init`.
+//! Options of `selftest init`.
 
 use clap::Args;
 
-/// Flags of `selftest init`.
+/// Options of `selftest init`.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct InitArgs {
-    /// Ask nothing: take what is likeliest. Without a terminal nothing is asked either
+    /// Take the likeliest answers without asking, as without a terminal
     #[arg(short, long)]
     pub yes: bool,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    /// Write all prompt templates into prompts/ too, to be changed there
+    /// Also write all prompt templates to prompts/, to edit them there
     #[arg(long)]
     pub prompts: bool,
 }

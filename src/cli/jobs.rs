@@ -3,22 +3,22 @@
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
-/// Flags of a worker.
+/// Options of a worker.
 #[derive(Debug, Clone, Args)]
 pub struct WorkerArgs {
-    /// Run what is due, then grade what is queued, and end
+    /// Run due jobs, grade queued sessions, and exit
     #[arg(long)]
     pub once: bool,
-    /// The time that counts as the present one, such as 2026-11-22T04:00:00Z
+    /// Use this as the current time, such as 2026-11-22T04:00:00Z
     #[arg(long, value_name = "TIME", requires = "once")]
     pub now: Option<Timestamp>,
-    /// Sessions graded at once; default: grade.quality.concurrency of the configuration
+    /// Number of sessions graded at once; default: grade.quality.concurrency of the configuration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub concurrency: Option<u32>,
     /// Only these, separated by commas: names of scheduled jobs, and gradings
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub jobs: Vec<String>,
-    /// Grade what is queued, and leave the schedule to other workers
+    /// Grade queued sessions, and leave scheduled jobs to other workers
     #[arg(long)]
     pub no_schedule: bool,
 }
@@ -33,7 +33,7 @@ pub enum JobsAction {
         /// Its name, as `selftest worker jobs` shows it
         name: String,
     },
-    /// Try failed gradings again
+    /// Retry failed gradings
     Retry {
         /// Id of a failed grading, as `selftest worker jobs` shows it
         #[arg(required_unless_present = "all")]

@@ -12,10 +12,10 @@ use selftest_app::{GateSettings, RunSettings, TrialSettings};
 /// Actions on judges.
 #[derive(Debug, Subcommand)]
 pub enum JudgeAction {
-    /// Measure how well models tell good answers from bad ones, on the answers that ship with
+    /// Measure how well models separate good answers from bad ones, on answers that ship with
     /// selftest
     Bench(BenchArgs),
-    /// Measure how often an answer that speaks to the judge changes the verdict
+    /// Measure how often an answer that addresses the judge changes the verdict
     Attack(AttackArgs),
     /// Judge the answers of a run again, with the current judge or another one. The result is a run of
     /// its own; neither the generator nor the system under test is called
@@ -35,16 +35,16 @@ pub enum JudgeAction {
     },
 }
 
-/// Flags of a measurement.
+/// Options of a measurement.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
-    /// The judge [default: every chat model of the Ollama server and every model that is here]
+    /// The judge [default: every chat model of the Ollama server and every local model]
     #[arg(long, value_name = "MODEL")]
     pub judge_model: Option<String>,
-    /// Also measure on answers of another author, on which nothing was tuned
+    /// Also measure on held-out answers by another author
     #[arg(long)]
     pub held_out: bool,
-    /// One good and one bad answer of every fifth request, for a first impression
+    /// Use one good and one bad answer of every fifth request, for a quick check
     #[arg(long, conflicts_with = "held_out")]
     pub quick: bool,
     /// Print JSON with every answer instead of a table
@@ -52,13 +52,13 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// Flags of an attack.
+/// Options of an attack.
 #[derive(Debug, Clone, Args)]
 pub struct AttackArgs {
     /// The judge [default: judge.model of the configuration]
     #[arg(long, value_name = "MODEL")]
     pub judge_model: Option<String>,
-    /// Show the answers to the judge without quotes, for comparison
+    /// Show the answers to the judge without fences, for comparison
     #[arg(long)]
     pub without_fence: bool,
     /// Print JSON instead of a table
@@ -77,20 +77,20 @@ pub struct RejudgeArgs {
     /// Record every reply of the judge in this folder, to be replayed with --judge-model cassette/DIR
     #[arg(long, value_name = "DIR", help_heading = "Models")]
     pub record: Option<PathBuf>,
-    /// Cases in flight, and calls at once per model endpoint
+    /// Number of cases in flight, and of concurrent calls per model endpoint
     #[arg(long, value_name = "N", help_heading = "What to run")]
     pub concurrency: Option<u32>,
-    /// Seed of the judge's sampling [default: that of the run]
+    /// Seed of the judge's sampling [default: the run's]
     #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
     pub seed: Option<u64>,
-    /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
+    /// Also write these reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
     /// ctrf=PATH, sarif=PATH, github, otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,
-    /// Exit 0 even when cases fail or have no verdict; setup errors still count
+    /// Exit 0 even if cases fail or have no verdict; setup errors still count
     #[arg(long, help_heading = "What passes")]
     pub exit_zero: bool,
-    /// The format of stdout
+    /// Format of stdout
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,
 }

@@ -453,7 +453,7 @@ pub enum SchemaName {
 /// Actions on model files.
 #[derive(Debug, Subcommand)]
 pub enum ModelAction {
-    /// List the models that are here or can be fetched
+    /// List local models and those that can be fetched
     List {
         /// Print JSON instead of a table
         #[arg(long)]
@@ -467,7 +467,7 @@ pub enum ModelAction {
         #[arg(long, value_name = "HEX")]
         sha256: Option<String>,
     },
-    /// Print the file of a model
+    /// Print the path of a model's file
     Path {
         /// Name, as in embedded/NAME
         #[arg(default_value = selftest_models::model_files::DEFAULT_MODEL)]

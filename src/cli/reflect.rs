@@ -1,4 +1,4 @@
-//! The flags of `selftest improve reflect`.
+//! Options of `selftest improve reflect`.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use clap::{Args, Subcommand};
 /// Actions on reflections.
 #[derive(Debug, Subcommand)]
 pub enum ReflectAction {
-    /// Grade reflections and keep them with their scores
+    /// Grade reflections and store them with their scores
     #[command(after_help = "Exits 1 when a reflection is weak, as a gate, unless --exit-zero; 4 \
                             when there is none.")]
     Grade(GradeReflectionArgs),
-    /// List the scores of a project, or the projects that have some
+    /// List the scores of a project, or all projects with scores
     Scores {
-        /// The project; default: a line for each
+        /// The project; default: one line for each
         project: Option<String>,
-        /// Most lines to print
+        /// Maximum number of lines to print
         #[arg(long, value_name = "N", default_value_t = 50,
             value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
@@ -24,7 +24,7 @@ pub enum ReflectAction {
     Weak {
         /// The project; default: all
         project: Option<String>,
-        /// Most reflections to print
+        /// Maximum number of reflections to print
         #[arg(long, value_name = "N", default_value_t = 50,
             value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
@@ -42,13 +42,13 @@ pub struct GradeReflectionArgs {
     /// A JSON file with a reflection or a list of them, or JSON Lines; `-` for stdin
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
-    /// The project that they belong to; default: their `project_id`, else `default`
+    /// Their project; default: their `project_id`, else `default`
     #[arg(long, value_name = "ID")]
     pub project: Option<String>,
-    /// Keep nothing and call no hook
+    /// Store nothing and call no hook
     #[arg(long)]
     pub dry_run: bool,
-    /// Exit 0 even when a reflection is weak; errors still count
+    /// Exit 0 even if a reflection is weak; errors still count
     #[arg(long)]
     pub exit_zero: bool,
 }

@@ -1,4 +1,4 @@
-//! The flags of a run. Holds no defaults of the configuration.
+//! Options of a run. Holds no defaults of the configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,23 +20,23 @@ pub enum Format {
     Json,
 }
 
-/// Flags that a run has in common with each arm of an experiment.
+/// Options that a run shares with each arm of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
     pub scenarios: Option<String>,
-    /// Run the shell lines (`setup`, `cmd`) in an evals.json of this skill, or of the case with this
-    /// id, in the sandbox; they are strangers' lines, so read them first
+    /// Run the shell lines (`setup`, `cmd`) of this skill or case in the sandbox; they come from a third
+    /// party, so review them first
     #[arg(long, value_name = "NAME", help_heading = "What to run")]
     pub allow_commands: Vec<String>,
     /// Time limit of the system under test for each case: seconds, or 30s, 2m
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "What to run")]
     pub timeout: Option<f64>,
-    /// Trials in flight, and calls at once per model endpoint
+    /// Number of trials in flight, and of concurrent calls per model endpoint
     #[arg(long, value_name = "N", help_heading = "What to run")]
     pub concurrency: Option<u32>,
-    /// Seed of all sampling, and of the order of trials; random when absent
+    /// Seed of all sampling and of the order of trials; random by default
     #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
     pub seed: Option<u64>,
     /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
@@ -50,14 +50,14 @@ pub struct TrialArgs {
     pub sut_model: Option<String>,
 }
 
-/// Flags that say what a run has to meet.
+/// Options of the gate.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
-    /// Begin no further case after the first that fails; the others are `not_run`
+    /// Start no further case after the first failure; the rest are `not_run`
     #[arg(long, help_heading = "What to run")]
     pub fail_fast: bool,
-    /// The gate that the run must pass: absolute (every case passes), `no_regression` (none that
-    /// passed in the baseline fails), both
+    /// Gate that the run must pass: absolute (every case passes), `no_regression` (no case that passed in
+    /// the baseline fails), both
     #[arg(
         id = "gate",
         long = "gate",
@@ -70,11 +70,11 @@ pub struct GateArgs {
     /// The baseline that `selftest baseline accept` wrote
     #[arg(long, value_name = "FILE", help_heading = "What passes")]
     pub baseline: Option<PathBuf>,
-    /// Run a case that misses the baseline again so many times before it counts; more in a suite of
-    /// more than ten cases
+    /// Number of times to retry a case that misses the baseline before it counts; more in suites of over
+    /// ten cases
     #[arg(long, value_name = "N", help_heading = "What passes")]
     pub confirm: Option<u32>,
-    /// Exit 0 even when cases fail or have no verdict; setup errors still count
+    /// Exit 0 even if cases fail or have no verdict; setup errors still count
     #[arg(long, help_heading = "What passes")]
     pub exit_zero: bool,
 }
@@ -82,26 +82,26 @@ pub struct GateArgs {
 /// Limits of a whole run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct LimitArgs {
-    /// End the run after this time, such as 90s, 10m or 1h30m: cases in flight are closed, and they and
-    /// the others are `not_run`
+    /// Stop the run after this time, such as 90s, 10m or 1h30m; cases in flight and the rest are
+    /// `not_run`
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What to run")]
     pub max_duration: Option<Duration>,
-    /// Begin no further case once models have read and written so many tokens
+    /// Start no further case after models have read and written this many tokens
     #[arg(long, value_name = "N", help_heading = "What to run")]
     pub max_tokens: Option<u64>,
-    /// Begin no further case once models have cost so much, by `prices` of the configuration
+    /// Start no further case after models have cost this much, by `prices` of the configuration
     #[arg(long, value_name = "MONEY", value_parser = money, help_heading = "What to run")]
     pub max_cost: Option<f64>,
 }
 
 impl LimitArgs {
-    /// The same for the run.
+    /// Returns the limits of a run.
     pub fn limits(self) -> RunLimits {
         RunLimits { duration: self.max_duration, tokens: self.max_tokens, cost: self.max_cost }
     }
 }
 
-/// Reads a time: `90`, `90s`, `1h30m`.
+/// Parses a time: `90`, `90s`, `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a time above 0, such as 90s, 10m or 1h30m".to_owned();
     let read = if let Ok(seconds) = text.trim().parse::<f64>() {
@@ -113,7 +113,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     if read.is_zero() { Err(expected()) } else { Ok(read) }
 }
 
-/// Reads a time in seconds. A bare number is handed on as it is: the configuration checks its range.
+/// Parses a time in seconds. The configuration checks the range of a bare number.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(seconds) => Ok(seconds),
@@ -121,33 +121,33 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads an amount of money.
+/// Parses an amount of money.
 fn money(text: &str) -> Result<f64, String> {
     let amount =
         text.trim().parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
     amount.ok_or_else(|| "expected an amount above 0, such as 2.50".to_owned())
 }
 
-/// Flags of a run.
+/// Options of a run.
 #[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RunArgs {
-    /// Those of an arm too
+    /// Options that an arm has too
     #[command(flatten)]
     pub trials: TrialArgs,
-    /// Run exactly the cases of this suite, as `selftest suite freeze` writes it, of the evals.json or the
-    /// trigger-evals.json of a skill, or of all skills in a folder; no case is generated
+    /// Run the cases of this suite, evals.json or trigger-evals.json, or of all skills in a folder, instead
+    /// of generated ones
     #[arg(long, value_name = "PATH", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
-    /// Write the results into this folder too, as skill-creator reads them: grading.json,
+    /// Also write the results to this folder in the format of skill-creator: grading.json,
     /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
-    /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-    /// ctrf=PATH, sarif=PATH, github; or tell a collector of OpenTelemetry: otlp=URL
+    /// Also write these reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
+    /// ctrf=PATH, sarif=PATH, github, or to an OpenTelemetry collector: otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,
-    /// Run each case of the suite so many times
+    /// Number of times to run each case of the suite
     #[arg(
         long,
         value_name = "N",
@@ -158,12 +158,12 @@ pub struct RunArgs {
         help_heading = "What to run"
     )]
     pub repeats: u32,
-    /// Run those cases of the last run again that did not pass: failed, without a verdict, not run
+    /// Run only the cases of the last run that did not pass: failed, without a verdict, or not run
     #[arg(long, conflicts_with_all = ["suite", "scenarios", "full"], help_heading = "What to run")]
     pub rerun_failed: bool,
-    /// Go on with a run that was broken off, or with the experiment that it is an arm of: its id, its
-    /// journal, or `latest`. What finished is neither asked nor run again, and flags that decide results
-    /// are those of its beginning
+    /// Resume an interrupted run, or the experiment that it is an arm of: its id, its journal, or
+    /// `latest`. Finished cases and calls are kept; options that decide results are those of the first
+    /// start
     #[arg(
         long,
         value_name = "RUN",
@@ -178,8 +178,8 @@ pub struct RunArgs {
     /// Limits of the run
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Run only the cases of the suite of which something has changed since an earlier run: prompt,
-    /// demands, limits, judge, or the system under test as `sut.identity` declares it
+    /// Run only cases affected by changes since an earlier run: prompt, expectations, limits, judge, or the
+    /// system under test as declared in `sut.identity`
     #[arg(
         long,
         requires = "suite",
@@ -187,35 +187,35 @@ pub struct RunArgs {
         help_heading = "What to run"
     )]
     pub changed: bool,
-    /// Run the K-th of N shares of the cases, such as 1/4; together they are all of them
+    /// Run the K-th of N parts of the cases, such as 1/4
     #[arg(long, value_name = "K/N", help_heading = "What to run")]
     pub shard: Option<Shard>,
-    /// Run all scenarios (the default; says so in scripts)
+    /// Run all scenarios (the default)
     #[arg(long, conflicts_with = "scenarios", help_heading = "What to run")]
     pub full: bool,
 
-    /// How strict: 0.0 lenient to 1.0 strict
+    /// Strictness, from 0.0 (lenient) to 1.0 (strict)
     #[arg(long, value_name = "0..1", help_heading = "What passes")]
     pub strictness: Option<f64>,
-    /// Least overall score that passes, before strictness is added
+    /// Minimum overall score that passes, before strictness is added
     #[arg(long, value_name = "0..1", help_heading = "What passes")]
     pub min_score: Option<f64>,
     /// Gate of the run
     #[command(flatten)]
     pub gate: GateArgs,
 
-    /// Model that invents the prompts
+    /// Model that generates the prompts
     #[arg(long, value_name = "MODEL", help_heading = "Models")]
     pub generator_model: Option<String>,
-    /// Record every model reply in this folder, to be replayed with --model cassette/DIR
+    /// Record every model reply in this folder, to replay it with --model cassette/DIR
     #[arg(long, value_name = "DIR", help_heading = "Models")]
     pub record: Option<PathBuf>,
 
-    /// The format of stdout
+    /// Format of stdout
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,
-    /// No progress, and of the results only the outcome and why cases failed. With -v, all about
-    /// every failed case
+    /// Hide progress; print only the outcome and why cases failed. With -v, print all details of failed
+    /// cases
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
 }
@@ -237,11 +237,11 @@ pub struct RunCommand {
     /// there is one
     #[arg(long, help_heading = "CI")]
     pub ci: bool,
-    /// Put report.json, report.md and comment.md here too, under the same names each time
+    /// Also put report.json, report.md and comment.md here, under fixed names
     /// [default: ci in the folder of the JSON reports]
     #[arg(long, value_name = "DIR", requires = "ci", help_heading = "CI")]
     pub output: Option<PathBuf>,
-    /// Which comment of several on one pull request comment.md updates [default: main]
+    /// Key of the comment that comment.md updates if a pull request has several [default: main]
     #[arg(long, value_name = "KEY", requires = "ci", help_heading = "CI")]
     pub key: Option<String>,
 }

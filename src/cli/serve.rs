@@ -1,4 +1,4 @@
-//! The flags of `selftest serve`.
+//! Options of `selftest serve`.
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// How the server is reached.
+/// Options of the server.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
     /// Speak the Model Context Protocol on stdin and stdout instead, for an agent
@@ -18,20 +18,20 @@ pub struct ServeArgs {
     /// Port to listen on; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 7878)]
     pub port: u16,
-    /// Ask every visitor for this token
+    /// Require this token from every client
     #[arg(long, value_name = "TEXT", env = "SELFTEST_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// Ask every visitor for the token in this file
+    /// Require the token in this file from every client
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
-    /// Answer requests to this host name too; may be repeated
+    /// Also accept requests for this host name; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     pub hosts: Vec<String>,
-    /// Most connections that are open at a time; beyond, the one that has said nothing for longest
-    /// gives way. Each takes a file descriptor: see `ulimit -n`
+    /// Maximum number of open connections; beyond it, the longest idle one is closed. Each takes a file
+    /// descriptor: see `ulimit -n`
     #[arg(long, value_name = "N", default_value = "512")]
     pub max_connections: NonZeroUsize,
-    /// Only queue what is to be graded, and leave it to `selftest worker`
+    /// Only queue sessions to grade, and leave grading to `selftest worker`
     #[arg(long)]
     pub no_worker: bool,
     /// The model that grades sessions on request; default: grade.quality.model of the

@@ -1,4 +1,4 @@
-//! The flags of `selftest improve skills`.
+//! Options of `selftest improve skills`.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,10 @@ use super::{ExperimentArgs, SessionArgs};
 /// Actions on skills.
 #[derive(Debug, Subcommand)]
 pub enum SkillsAction {
-    /// With what is kept of them.
+    /// Actions on the records of skills.
     #[command(flatten)]
     Kept(KeptAction),
-    /// Find out by an experiment whether a skill helps: the same cases with and without it, in
-    /// random order, judged blind
+    /// Test whether a skill helps: the same cases with and without it, in random order, judged blind
     #[command(after_help = EXITS)]
     Experiment(Box<ExperimentArgs>),
 }
@@ -25,9 +24,9 @@ pub enum KeptAction {
     List,
     /// Record that a skill was used, or what the user said next
     Record(Box<RecordArgs>),
-    /// Score all skills in use by their executions
+    /// Score all active skills by their executions
     Score {
-        /// Then disable those that do badly, by the skills.disable section of the configuration
+        /// Then disable skills by the skills.disable section of the configuration
         #[arg(long)]
         auto_disable: bool,
     },
@@ -35,14 +34,14 @@ pub enum KeptAction {
     Disable {
         /// The skill
         name: String,
-        /// Which version; default: the one in use
+        /// The version; default: the active one
         #[arg(long = "version", value_name = "V")]
         version: Option<String>,
-        /// Why, for those who read it later
+        /// Reason, for later readers
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Put a new version of a skill to use, or one that is known
+    /// Activate a new or a known version of a skill
     #[command(group(ArgGroup::new("what").required(true).multiple(true)))]
     Promote {
         /// The skill
@@ -50,17 +49,17 @@ pub enum KeptAction {
         /// The text of the new version; - for stdin
         #[arg(long, value_name = "SKILL.md", group = "what")]
         file: Option<PathBuf>,
-        /// With --file the name of the new version, by default the next number; without it the
-        /// version to put to use again
+        /// With --file, the name of the new version, by default the next number; otherwise the version to
+        /// activate again
         #[arg(long = "version", value_name = "V", group = "what")]
         version: Option<String>,
     },
-    /// Disable the version in use and put the one before it to use
+    /// Disable the active version and activate the previous one
     Rollback {
         /// The skill
         name: String,
     },
-    /// Print the versions of a skill and what was done with them, by whom and why
+    /// Print the versions of a skill and their changes, with author and reason
     History {
         /// The skill
         name: String,
@@ -88,23 +87,23 @@ pub struct RecordArgs {
     /// The user wrote this after a skill was used in the session
     #[arg(long, value_name = "TEXT", group = "what", requires = "session")]
     pub message: Option<String>,
-    /// Everything that recorded sessions of Claude Code and Hermes say; see --source and --since
+    /// Record everything from sessions of Claude Code and Hermes; see --source and --since
     #[arg(long, group = "what")]
     pub from_sessions: bool,
 
-    /// Its version; default: the one in use
+    /// Its version; default: the active one
     #[arg(long = "version", value_name = "V", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub version: Option<String>,
-    /// How it ended
+    /// Its outcome
     #[arg(long, value_enum, requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub status: Option<StatusName>,
-    /// The session that it was used or written in
+    /// The session of the execution or the message
     #[arg(long, value_name = "ID", help_heading = "With --skill or --message")]
     pub session: Option<String>,
-    /// Milliseconds that it took
+    /// Duration in milliseconds
     #[arg(long, value_name = "N", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub time_ms: Option<u32>,
-    /// Turns that the task took
+    /// Number of turns of the task
     #[arg(long, value_name = "N", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub turns: Option<u32>,
     /// The error
@@ -113,22 +112,22 @@ pub struct RecordArgs {
     /// The user significantly changed the result
     #[arg(long, conflicts_with = "from_sessions", help_heading = "With --skill or --message")]
     pub edited: bool,
-    /// The user's message before it
+    /// The user's previous message
     #[arg(long, value_name = "TEXT", requires = "message", help_heading = "With --message")]
     pub previous: Option<String>,
 
-    /// Which sessions, with --from-sessions.
+    /// Options that select sessions, with --from-sessions.
     #[command(flatten)]
     pub sessions: SessionArgs,
 }
 
-/// How an execution ended.
+/// Outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StatusName {
     /// It worked
     Success,
     /// It failed
     Error,
-    /// Its time was up
+    /// It timed out
     Timeout,
 }

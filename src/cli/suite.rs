@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Actions on files of cases.
+/// Actions on suites.
 #[derive(Debug, Subcommand)]
 pub enum SuiteAction {
     /// List what each file would run, what decides each case, and what cannot be used. Runs nothing
@@ -25,7 +25,7 @@ pub enum SuiteAction {
 #[derive(Debug, Args)]
 pub struct SuiteCheckArgs {
     /// A suite, an evals.json, tests of promptfoo (.yaml), samples of Inspect (.jsonl), the folder of
-    /// a skill, or a tree of skills. With -v each sentence stands beside its check
+    /// a skill, or a tree of skills. With -v, each sentence is listed with its check
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
     /// Print a JSON array with one object for each file
