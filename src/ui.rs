@@ -32,10 +32,10 @@ pub(crate) fn open_with(global: &GlobalArgs, terminal: Terminal) -> Result<Proje
     Project::open(options, Arc::new(terminal))
 }
 
-/// How the terminal shows notices, progress and results.
+/// Settings for notices, progress and results.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    /// How much of a run is shown.
+    /// Level of detail of a run.
     pub(crate) detail: DetailLevel,
     /// True for lines without movement.
     pub(crate) ci: bool,
@@ -135,7 +135,7 @@ pub(crate) struct FetchBar {
 }
 
 impl FetchBar {
-    /// Creates a bar that appears with the first bytes; in CI there is none.
+    /// Creates a bar that appears with the first bytes; hidden in CI.
     pub(crate) fn new(ci: bool) -> Self {
         Self { plain: ci || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
     }
@@ -196,8 +196,8 @@ pub(crate) fn interruption() -> Result<impl Future<Output = ()>, AppError> {
     })
 }
 
-/// Whether SIGHUP was ignored when the process began. To listen for it once takes that away, so
-/// that it is looked up once.
+/// Returns true if SIGHUP was ignored when the process started. Listening for it resets that, so it
+/// is looked up only once.
 #[cfg(unix)]
 fn survives_hangup() -> bool {
     static SURVIVES: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
@@ -215,7 +215,7 @@ fn survives_hangup() -> bool {
 #[expect(clippy::unnecessary_wraps, reason = "on other systems it can fail")]
 pub(crate) fn interruption() -> Result<impl Future<Output = ()>, AppError> {
     Ok(async {
-        // Without signals there is nobody who could end it.
+        // Without signals nothing can interrupt the process.
         let _ = tokio::signal::ctrl_c().await;
     })
 }

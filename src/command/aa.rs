@@ -1,4 +1,4 @@
-//! `selftest compare --self`: the same cases twice, to see how much differs where nothing was changed.
+//! `selftest compare --self`: compares a run with itself, to measure its noise.
 
 use std::io::IsTerminal as _;
 

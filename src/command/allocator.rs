@@ -1,4 +1,4 @@
-//! How the allocator of glibc shares memory among threads. No other allocator is spoken to.
+//! Makes glibc's allocator share memory among threads. Other allocators are left alone.
 
 #![expect(unsafe_code, reason = "the allocator's interface is C, and no library has it")]
 

@@ -83,7 +83,7 @@ fn ids(ids: &[String]) -> String {
     terminal(&ids.join(", "), MAX_IDS)
 }
 
-/// How many cases have each result.
+/// Counts cases by result.
 fn results(baseline: &Baseline) -> String {
     let all = [
         RepeatedResult::Passed,

@@ -22,7 +22,7 @@ use selftest_reports::comment::render;
 use selftest_reports::document::ReportDocument;
 use selftest_text::file;
 
-/// Where the reports are in the folder of the JSON reports.
+/// Folder of the reports, in the folder of the JSON reports.
 const FOLDER: &str = "ci";
 /// Key of the comment unless one is given.
 const DEFAULT_KEY: &str = "main";
@@ -65,7 +65,7 @@ impl Service {
             Self::GitLab => "GitLab CI",
             Self::Jenkins => "Jenkins",
             Self::Buildkite => "Buildkite",
-            Self::Other => "no CI that is known here",
+            Self::Other => "unknown CI system",
         }
     }
 }
@@ -90,7 +90,7 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
         Some(folder) => project.path(folder),
         None => project.report_folders(&resolved).0.join(FOLDER),
     };
-    // A run whose reports nobody can read is not worth its models.
+    // Fail before models are paid if the reports cannot be written.
     fs::create_dir_all(&folder).map_err(|error| unwritten(&folder, &error))?;
     flags.extend(reports(&resolved, &folder, service)?);
     eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
@@ -123,7 +123,7 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
     written.map(|()| exit)
 }
 
-/// The reports that CI reads, but for those that anybody asked for under another name.
+/// Returns flags for the reports that CI reads, except those requested under another name.
 fn reports(
     resolved: &ResolvedConfig,
     folder: &Path,
@@ -154,7 +154,7 @@ fn reports(
     Ok(flags)
 }
 
-/// The gate, and why it is this one: what anybody set, else that of a baseline that is there.
+/// Returns the gate and its origin: the configured one, else that of the baseline if it exists.
 fn gate(project: &Project, resolved: &ResolvedConfig) -> (GateMode, String) {
     let gate = resolved.config.gate;
     let origin = resolved.origins.get("/gate").unwrap_or(&ValueOrigin::Default);
@@ -164,14 +164,14 @@ fn gate(project: &Project, resolved: &ResolvedConfig) -> (GateMode, String) {
     let path = project.baseline_file(resolved);
     let shown = selftest_text::escape::terminal(&path.display().to_string(), 300);
     if path.exists() {
-        (GateMode::NoRegression, format!("{shown} is there"))
+        (GateMode::NoRegression, format!("baseline {shown}"))
     } else {
-        let why = format!("there is no {shown}; `selftest baseline accept` writes one");
+        let why = format!("no baseline {shown}; `selftest baseline accept` writes one");
         (GateMode::Absolute, why)
     }
 }
 
-/// The comment beside the reports, for whoever gathers them.
+/// Writes the comment beside the reports, for jobs that collect them.
 fn write_comment(
     project: &Project,
     report: &ReportDocument,
@@ -215,13 +215,13 @@ impl Outputs {
     }
 }
 
-/// Tells later steps of a job what came of it, where the service has a way.
+/// Passes outputs to later steps of a job, if the service supports that.
 fn outputs(service: Service, environment: &Environment, told: Outputs) -> Result<(), AppError> {
     let path = environment.variables.get("GITHUB_OUTPUT").filter(|path| !path.is_empty());
     let Some(path) = path.filter(|_| service == Service::GitHub) else { return Ok(()) };
     let mut text = String::new();
     for (name, value) in told.0 {
-        // A line for each name: a line break in a value would begin another.
+        // One line per name: a line break in a value would start another.
         let _ = writeln!(text, "{name}={}", selftest_text::one_line(&value, 1_000));
     }
     let written = OpenOptions::new()

@@ -94,7 +94,7 @@ pub(super) async fn without_models(project: &Project) -> (bool, String) {
             check_folders(project, &resolved, &mut findings);
             check_prompts(project, &resolved.config, &mut findings);
             check_sut(project, &resolved, &mut findings).await;
-            // What a machine cannot enforce is told by the whole look, and by every report.
+            // Missing enforcement is listed by the full check and by every report.
             findings.0.retain(|finding| finding.what != "isolation");
         }
         Err(failure) => {
@@ -179,7 +179,7 @@ async fn check_sut(project: &Project, resolved: &ResolvedConfig, findings: &mut 
     }
 }
 
-/// Which walls stand around programs under test.
+/// Checks the sandbox of programs under test.
 fn check_sandbox(standing: &SandboxSupport, findings: &mut Findings) {
     let what = "isolation";
     let landlock = match standing.landlock_abi {
@@ -280,8 +280,8 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
     }
 }
 
-/// How well the judge tells good answers from bad ones: as measured before, else a first
-/// impression.
+/// Reports how well the judge separates good answers from bad ones: as measured, else by a quick
+/// check.
 async fn judgement_of(
     project: &Project,
     resolved: &ResolvedConfig,

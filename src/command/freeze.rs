@@ -17,7 +17,7 @@ use selftest_harness::experiment::power::inconclusive_reason;
 use selftest_reports::freeze::{FrozenSuite, freeze};
 use selftest_text::wording::plural;
 
-/// Where suites are kept, and kept from what is tested.
+/// Folder of suites, which the system under test cannot read.
 const FOLDER: &str = "config/suites";
 
 pub(super) fn execute(
@@ -30,10 +30,10 @@ pub(super) fn execute(
     let report = find_report(&project, &resolved, run)?;
     let FrozenSuite { suite, left_out } = freeze(&report);
     if !report.complete {
-        eprint(&format!("warning: {} did not come to its end\n", report.run_id));
+        eprint(&format!("warning: {} was not finished\n", report.run_id));
     }
     if !left_out.is_empty() {
-        eprint(&format!("left out, since no prompt was generated: {}\n", left_out.join(", ")));
+        eprint(&format!("left out, because no prompt was generated: {}\n", left_out.join(", ")));
     }
     if suite.cases.is_empty() {
         eprint(&format!("nothing to freeze: {} has no case with a prompt\n", report.run_id));

@@ -1,6 +1,4 @@
-//! One file per subcommand: settings in, crates wired, outcome out.
-//!
-//! The only place that wires crates together and the only user of `anyhow`.
+//! The commands: each reads its options, calls the application, and prints the result.
 
 mod aa;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -51,9 +49,9 @@ use crate::exit::Exit;
 use crate::ui::{eprint, print_bytes};
 use selftest_app::AppError;
 
-/// Does what the command line says.
+/// Runs the command that was parsed.
 pub fn execute(cli: Cli) -> Exit {
-    // What works unattended says what it does.
+    // Commands that work unattended log what they do.
     let talks = matches!(
         cli.command,
         Some(Command::Worker { action: None | Some(JobsAction::Run { .. }), .. })
@@ -207,8 +205,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, AppError> {
     runtime.map_err(|error| AppError::setup(anyhow::anyhow!("cannot start threads: {error}")))
 }
 
-/// Whether so many files can be open at once as any command needs: tokio panics where there is no
-/// descriptor left for signals.
+/// Checks that enough files can be open: tokio panics if no descriptor is left for signals.
 #[cfg(unix)]
 fn has_descriptors() -> std::io::Result<()> {
     let files = std::iter::repeat_with(|| std::fs::File::open("/dev/null"));

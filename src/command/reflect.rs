@@ -29,7 +29,7 @@ use selftest_text::wording::plural;
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Most bytes of a schema file.
 const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
-/// Where reflections go that name no project.
+/// Project of reflections that name none.
 const DEFAULT_PROJECT: &str = "default";
 /// An example of a reflection, for hints.
 const EXAMPLE: &str = "a reflection is an object such as {\"goal\": \"…\", \"summary\": \"…\", \

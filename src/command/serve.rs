@@ -47,7 +47,7 @@ pub(super) async fn execute(
         Store::open_low_memory(&database).await?.with_rubric(rubric_in_use(&project)).await?;
     let queue = GradingQueue::open(&database, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
-    // Before the address is printed: whoever reads it may end the server at once.
+    // Before the address is printed: a client that reads it may stop the server at once.
     let interrupted = interruption()?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         AppError::setup(anyhow!("cannot listen on {address}: {error}"))

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use selftest_app::AppError;
 
-/// The moment that the flag means, counted from `now`. Dates begin at midnight UTC.
+/// Returns the time that the flag means, relative to `now`. Dates start at midnight UTC.
 pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, AppError> {
     moment_of("--since", text, now)
 }
@@ -27,7 +27,7 @@ pub(super) fn moment_of(flag: &str, text: &str, now: Timestamp) -> Result<Timest
         now.checked_sub(SignedDuration::from_hours(hours)).ok()
     };
     let date = || Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
-    // A time before a date: a date is also the beginning of a time.
+    // Times before dates: a date is a prefix of a time.
     let time = || text.parse::<Timestamp>().ok();
     hours(text).or_else(time).or_else(date).ok_or_else(|| {
         let shown = selftest_text::one_line(text, 60);

@@ -1,4 +1,4 @@
-//! `--source`: where recorded sessions are looked for.
+//! `--source`: the folders that are scanned for recorded sessions.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use selftest_app::AppError;
 use selftest_app::Project;
 use selftest_sessions::AgentHome;
 
-/// Where sessions are looked for: the flags, else the configuration, else the agents' homes.
+/// Returns the folders to scan: the flags, else the configuration, else the agents' homes.
 /// Paths of the command line count from the project folder, as all others do.
 pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf>, AppError> {
     if !args.sources.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf
         return Ok(configured.iter().map(|source| project.path(source)).collect());
     }
     let homes = homes(project).into_iter().map(|home| home.path);
-    // Hardly anybody uses all agents.
+    // Few people use all agents.
     Ok(homes.filter(|path| path.exists()).collect())
 }
 

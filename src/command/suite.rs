@@ -1,4 +1,4 @@
-//! `selftest suite check`: what files of cases would run, and who decides it. Runs nothing.
+//! `selftest suite check`: lists what suites would run and what decides each case. Runs nothing.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -24,7 +24,7 @@ use selftest_config as config;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-/// A check that takes longer shows how it goes on.
+/// A check that takes longer shows progress.
 const WORTH_A_BAR: Duration = Duration::from_secs(2);
 /// Most lines of one sort for each file, without `--verbose`.
 const MAX_LINES: usize = 5;
@@ -90,7 +90,7 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
     Ok(Exit::Passed)
 }
 
-/// Shows how it goes on once it has taken a while, on a terminal.
+/// Shows progress on a terminal after a while.
 pub(super) struct Progress {
     bar: ProgressBar,
     started: Instant,

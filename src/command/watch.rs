@@ -1,5 +1,4 @@
-//! `--watch`: a run again whenever its configuration, its prompts or its suite change. Knows nothing
-//! of what a run does.
+//! `--watch`: runs again whenever the configuration, the prompts or the suite change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,15 +17,15 @@ use selftest_app::SKILL_FILE;
 use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_text::wording::plural;
 
-/// Between two looks.
+/// Time between two scans.
 const INTERVAL: Duration = Duration::from_millis(300);
-/// How deep prompts are looked for.
+/// Maximum depth of the prompts folder.
 const MAX_DEPTH: usize = 4;
 
-/// Files by what tells whether they have changed.
+/// Files with their modification time and size.
 type Seen = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// The watched files. Never a folder that runs write to: each run would begin another.
+/// The watched files. Never a folder that runs write to: each run would start another.
 struct Watched {
     config: PathBuf,
     prompts: PathBuf,
@@ -51,7 +50,7 @@ impl Watched {
         seen
     }
 
-    /// Returns once something is not as it was then, and nobody writes any more.
+    /// Returns after a file has changed and writing has stopped.
     async fn changed(&self, then: &Seen) {
         let mut last = then.clone();
         loop {
@@ -81,8 +80,8 @@ fn add_folder(seen: &mut Seen, path: &Path, depth: usize) {
     }
 }
 
-/// Runs, and runs again after each change, until somebody ends it. A mistake in a file is shown, and
-/// mending it is a change too.
+/// Runs, and runs again after each change, until interrupted. An error in a file is shown, and fixing
+/// it is a change.
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
     let project = ui::open(global)?;
     let watched = Watched {
@@ -94,7 +93,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let interrupted = interruption()?;
     tokio::pin!(interrupted);
     loop {
-        // What changes while a run goes on is in the next one.
+        // Changes during a run count for the next one.
         let then = watched.look();
         let exit = match Box::pin(run::execute(args, global)).await {
             Ok(exit) => exit,

@@ -31,7 +31,7 @@ pub(super) async fn execute(
 ) -> Result<Exit, AppError> {
     let (jobs, gradings) = wanted(args)?;
     let as_json = store.json;
-    // Before anything is begun: what is begun is given back.
+    // Before any work starts: started work is released.
     let interrupted = interruption()?;
     let project = ui::open(global)?;
     let mut resolved = project.load(Vec::new())?;

@@ -61,12 +61,12 @@ fn a_worse_agent_is_blocked_with_a_comment_that_names_the_case() {
     let workspace = project();
     // Without a baseline every case has to pass; this run is accepted.
     let first = ci(&workspace).exit(0);
-    let first = first.stderr_contains("GitHub Actions; gate absolute: there is no config/");
+    let first = first.stderr_contains("GitHub Actions; gate absolute: no baseline config/");
     assert!(!first.stderr.contains('\u{1b}') && !first.stdout.contains('\u{1b}'));
     let _ = workspace.clone().args(["baseline", "accept"]).run().exit(0);
 
     // A pull request that does nothing.
-    let same = ci(&workspace).exit(0).stderr_contains("gate no_regression: config/");
+    let same = ci(&workspace).exit(0).stderr_contains("gate no_regression: baseline config/");
     assert!(outputs(&workspace).ends_with(&format!("reports={REPORTS}\n")));
     assert!(outputs(&workspace).contains("pass-rate=1.0000\noutcome=passed\nrun-id=selftest-"));
     let comment = github.commenting(&workspace);

@@ -125,7 +125,7 @@ fn a_measurement_that_was_killed_goes_on_where_it_was() {
         let running = workspace.spawn().until("answers", || asked() - before > least);
         drop(running.signal(Signal::KILL).wait().killed_by(9));
         let killed = asked();
-        let resumed = workspace.clone().run().exit(0).stderr_contains("going on after ");
+        let resumed = workspace.clone().run().exit(0).stderr_contains("resuming after ");
         let (first, rest) = (killed - before, asked() - killed);
         // Nothing is left of it: the same command measures anew.
         let whole = asked();

@@ -39,7 +39,7 @@ fn a_limit_of_tokens_or_money_begins_no_further_case() {
         let report = run.report();
         ends_short(&report, name);
         let asked = server.calls(Role::Sut).len() as u64;
-        assert_eq!(report.summary()["passed"], asked, "what was begun came to its end");
+        assert_eq!(report.summary()["passed"], asked, "what was begun is finished");
         let markdown = run.markdown();
         assert!(markdown.contains(name), "{markdown}");
         // With more of it the rest is run, and nothing else.

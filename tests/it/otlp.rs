@@ -154,8 +154,8 @@ fn nobody_is_told_unless_that_is_configured() {
 fn a_collector_that_fails_costs_a_warning_and_no_verdict() {
     let workspace = workspace("");
     let down = run(&workspace, &format!("http://{NOBODY}")).exit(1);
-    let down =
-        down.stderr_contains("warning: OpenTelemetry: http://127.0.0.1:1/ was not told of all");
+    let down = down
+        .stderr_contains("warning: OpenTelemetry: http://127.0.0.1:1/ did not receive everything");
     assert!(down.stdout.contains("2 of 3 passed"), "{}", down.stdout);
 
     let refuses =
@@ -167,8 +167,10 @@ fn a_collector_that_fails_costs_a_warning_and_no_verdict() {
     let no_logs = Collector::start(|path, _| {
         Some(if path == "/v1/logs" { (404, json!({})) } else { (200, json!({})) })
     });
-    let _ =
-        no_logs.run(&workspace).exit(1).stderr_contains("was not told of all: /v1/logs: HTTP 404");
+    let _ = no_logs
+        .run(&workspace)
+        .exit(1)
+        .stderr_contains("did not receive everything: /v1/logs: HTTP 404");
 
     let part = json!({ "partialSuccess": { "rejectedSpans": "2", "errorMessage": "too old" } });
     let partial = Collector::start(move |_, _| Some((200, part.clone())));
@@ -186,7 +188,7 @@ fn a_collector_that_fails_costs_a_warning_and_no_verdict() {
 fn a_silent_collector_is_waited_for_so_long_and_no_longer() {
     let silent = Collector::start(|_, _| None);
     let run = silent.run(&workspace("")).exit(1);
-    let _ = run.stderr_contains("was not told of all: no answer within 5 s");
+    let _ = run.stderr_contains("did not receive everything: no answer within 5 s");
 }
 
 #[test]

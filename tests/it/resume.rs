@@ -156,7 +156,7 @@ fn kill_often(kills: usize, seed: u64) {
                 break run;
             }
         };
-        assert!(run.ended_with(0) || run.stderr.contains("came to its end"), "{}", run.stderr);
+        assert!(run.ended_with(0) || run.stderr.contains("is finished"), "{}", run.stderr);
         let name = format!("seed {seed}, round {round}");
         let report = run.report();
         assert_eq!(report.0["complete"], true, "{name}");
@@ -249,7 +249,7 @@ fn a_killed_run_goes_on_where_it_was() {
     let run = run.stderr_contains("nothing to resume");
     assert_eq!(run.report().counts(), [3, 3, 0, 0]);
     let again = workspace.args(["--resume", &run.report().run_id()]).run();
-    let _ = again.exit(4).stderr_contains("came to its end");
+    let _ = again.exit(4).stderr_contains("is finished");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_journal_that_cannot_be_used_says_why() {
     // Cut in the middle of its second record.
     fs::write(&path, &whole[..second - 4]).unwrap();
     let run = resume().exit(0);
-    let run = run.stderr_contains("note: ").stderr_contains("the last record was not written");
+    let run = run.stderr_contains("note: ").stderr_contains("the last record is incomplete");
     assert_eq!(run.report().counts(), [3, 3, 0, 0]);
 }
 
@@ -333,7 +333,7 @@ fn only_runs_that_are_over_are_resumed_and_only_with_flags_that_change_no_result
     resume("selftest-20260206-1234-bcdfgh").one_error(&["selftest-20260206-1234-bcdfgh"]);
     let running = workspace.spawn();
     let running = running.until("a question", || !server.calls(Role::Sut).is_empty());
-    resume("latest").one_error(&["still goes on"]);
+    resume("latest").one_error(&["is still in progress"]);
     drop(running.signal(Signal::KILL).wait());
     for flag in
         ["--seed=1", "--scenarios=2", "--suite=x", "--judge-model=openai/x", "--strictness=1"]

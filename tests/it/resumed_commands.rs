@@ -147,7 +147,7 @@ fn kill_often(kills: usize, seed: u64) {
             assert_eq!(comparable(&run.stdout), expected, "{name}");
         } else {
             // It was killed after its very last report.
-            assert!(run.stderr.contains("came to its end"), "{name}");
+            assert!(run.stderr.contains("is finished"), "{name}");
         }
         for trial in told_finished(&run.stderr) {
             assert!(finished.insert(trial.clone()), "{name}: {trial} was run again");

@@ -37,7 +37,7 @@ pub(crate) fn open_baseline(
     let path = project.baseline_file(resolved);
     let baseline = read_baseline(&path)?.ok_or_else(|| {
         let (gate, path) = (resolved.config.gate, path.display());
-        let error = anyhow!("gate {gate} needs a baseline, and there is none at {path}");
+        let error = anyhow!("gate {gate} needs a baseline, and {path} is missing");
         AppError::usage(error).hint(Some(ACCEPT))
     })?;
     Ok(Some(OpenedBaseline { baseline, path }))

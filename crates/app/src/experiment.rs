@@ -1,5 +1,5 @@
-//! Conducts an experiment with a skill: the same cases without and with it, each arm a run with
-//! reports of its own. What it found is `improve::experiment`'s to say.
+//! Runs an experiment with a skill: the same cases without and with it, each arm a run with reports
+//! of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub struct FinishedExperiment {
 pub struct InterruptedArms {
     /// Its runs.
     pub arms: Arms<RunId>,
-    /// Starts that go on with them.
+    /// Starts that resume them.
     pub starts: Arms<RunStart>,
 }
 
@@ -162,7 +162,7 @@ impl Experiment<'_> {
         Ok(Some(FinishedExperiment { found, reports, faults, is_interrupted, lacks_model }))
     }
 
-    /// The headers of both arms; of one that goes on with the time and the group of its beginning.
+    /// Returns the headers of both arms; a resumed one keeps its start time and task group.
     fn headers(
         &self,
         setup: &RunSetup<'_>,
@@ -178,7 +178,7 @@ impl Experiment<'_> {
                     header.started_at = begun.started_at;
                     header.task_group_id = begun.task_group_id.clone();
                 }
-                // Where only the other one goes on, that one's group is in the header.
+                // If only the other arm is resumed, the header has that arm's group.
                 None => header.task_group_id = TaskGroupId::fresh(header.started_at),
             }
             header.experiment = Some(ExperimentRun {

@@ -55,7 +55,7 @@ pub(crate) async fn rejudge(
         start.name_cases_of(CasesOf::Rejudged(report.run_id.to_string()));
     }
     if !report.complete {
-        project.notify(&format!("warning: {} did not come to its end\n", report.run_id));
+        project.notify(&format!("warning: {} was not finished\n", report.run_id));
     }
     let cases = report.cases.iter().enumerate().map(|(index, case)| case.result(index));
     let cases: Vec<CaseResult> = cases.collect();

@@ -59,7 +59,7 @@ pub(crate) fn failed(
     if !unknown.is_empty() {
         let ids = terminal(&unknown.join(", "), 500);
         project
-            .notify(&format!("warning: not run again, since nobody knows their prompts: {ids}\n"));
+            .notify(&format!("warning: not run again, because their prompts are unknown: {ids}\n"));
     }
     if with_prompt.is_empty() && to_generate.is_empty() {
         if unknown.is_empty() {

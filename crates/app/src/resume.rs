@@ -144,7 +144,7 @@ impl Resumption {
         let mut recovered = journal::recover(&path).map_err(|error| failure(&error))?;
         if recovered.torn > 0 {
             project.notify(&format!(
-                "note: {}: the last record was not written to its end; its {} bytes are dropped\n",
+                "note: {}: the last record is incomplete; its {} bytes are dropped\n",
                 path.display(),
                 recovered.torn
             ));

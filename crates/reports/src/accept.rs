@@ -20,7 +20,7 @@ pub struct AcceptedBaseline {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptError {
     /// The run was killed or stopped.
-    #[error("it did not come to its end")]
+    #[error("it was not finished")]
     Incomplete,
     /// The run is one arm of an experiment.
     #[error("it is an arm of an experiment")]

@@ -67,7 +67,7 @@ pub(super) fn link(environment: &Environment) -> Option<String> {
 fn target(args: &CommentArgs, environment: &Environment) -> Result<Target, AppError> {
     let repository = args.repo.as_ref().or_else(|| set(environment, "GITHUB_REPOSITORY"));
     let repository = repository.ok_or_else(|| {
-        AppError::usage(anyhow!("nobody says which repository: GITHUB_REPOSITORY is not set"))
+        AppError::usage(anyhow!("GITHUB_REPOSITORY is not set"))
             .hint(Some("name it with --repo OWNER/NAME"))
     })?;
     if !is_repository(repository) {
@@ -83,7 +83,7 @@ fn target(args: &CommentArgs, environment: &Environment) -> Result<Target, AppEr
         }),
     };
     let number = number.ok_or_else(|| {
-        AppError::usage(anyhow!("nobody says which pull request: this event is not about one"))
+        AppError::usage(anyhow!("this event has no pull request"))
             .hint(Some("name it with --number N"))
     })?;
     Ok(Target { repository: repository.clone(), number })

@@ -249,12 +249,10 @@ pub(super) async fn one_grade(store: &Store, session: &str) -> Result<GradeRecor
     let mut found = store.find_grades(session).await?.items;
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(AppError::usage(anyhow!("no grade of a session whose id begins with {shown:?}"))
+        0 => Err(AppError::usage(anyhow!("no grade of a session whose id starts with {shown:?}"))
             .hint(Some("`selftest grade latest` grades sessions; its table shows their ids"))),
-        count => {
-            Err(AppError::usage(anyhow!("{count} sessions have ids that begin with {shown:?}"))
-                .hint(Some("write more of the id")))
-        }
+        count => Err(AppError::usage(anyhow!("{count} session ids start with {shown:?}"))
+            .hint(Some("write more of the id"))),
     }
 }
 

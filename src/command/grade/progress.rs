@@ -1,4 +1,4 @@
-//! How a scan goes on: a bar on a terminal, nothing elsewhere. Prints on stderr only.
+//! Progress of a scan: a bar on a terminal, on stderr.
 
 use std::io::IsTerminal as _;
 

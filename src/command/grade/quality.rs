@@ -104,7 +104,7 @@ async fn backfill(
         let Some(done) = done else {
             grader.release_claims().await?;
             eprint(&format!(
-                "{model}: interrupted; {} kept. The same command goes on\n",
+                "{model}: interrupted; {} kept. The same command continues\n",
                 plural(bar.graded, "grade")
             ));
             return Ok(Exit::Interrupted);
@@ -115,7 +115,7 @@ async fn backfill(
         if let Some(fault) = done.stopped {
             // Of those that were begun; others need not wait. Why it stopped is what counts.
             let _ = grader.release_claims().await;
-            eprint("what was graded is kept; the same command goes on\n");
+            eprint("finished grades are kept; the same command continues\n");
             return Err(fault.into());
         }
     }
@@ -139,7 +139,7 @@ fn came_to(model: &str, done: &BackfillResult) -> String {
     text
 }
 
-/// The sessions that the model has not graded, id and file; says where there are none.
+/// Returns id and file of sessions that the model has not graded; prints a note if there are none.
 async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, AppError> {
     let now = selftest_clock::now();
     let since = setup.sessions.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
@@ -200,7 +200,7 @@ async fn interruptible<T>(work: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// How a backfill goes on: a bar on a terminal, and a line for each grade on stdout.
+/// Progress of a backfill: a bar on a terminal, and one line per grade on stdout.
 struct BackfillBar {
     bar: ProgressBar,
     json: bool,

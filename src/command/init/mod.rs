@@ -1,5 +1,5 @@
 //! `selftest init`: looks at what a project has, asks at most three questions, and writes a
-//! configuration that tests it, a suite to begin with and a CI workflow. Starts no program of the
+//! configuration that tests it, a first suite and a CI workflow. Starts no program of the
 //! project, and replaces no file without being told to.
 
 mod found;

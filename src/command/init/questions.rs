@@ -77,7 +77,7 @@ impl Question {
             }
             Self::Judge(models) => {
                 let mut models = models.clone();
-                models[0] += ": the best measured model that is there";
+                models[0] += ": the best measured local model";
                 choices("Which model should judge?", models)
             }
             Self::Workflow => "\nWrite a workflow for GitHub Actions? [Y/n]: ".to_owned(),

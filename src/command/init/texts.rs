@@ -37,7 +37,7 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
     let mut files = vec![
         file(config::DEFAULT_PATH, configuration(found, answers), Some(tests)),
         file("config/schema.json", format!("{:#}\n", config::schema()), None),
-        file(SUITE, suite(found), Some("two cases to begin with".to_owned())),
+        file(SUITE, suite(found), Some("two first cases".to_owned())),
     ];
     if answers.workflow {
         let text = WORKFLOW.replace("@version@", env!("CARGO_PKG_VERSION"));

@@ -17,7 +17,7 @@ const MAX_LIST: u64 = 1 << 20;
 pub(super) struct Destination<'a> {
     /// Absolute, without links.
     pub(super) root: &'a Path,
-    /// Whether files that are there are replaced.
+    /// True to replace existing files.
     pub(super) replace: bool,
 }
 

@@ -33,7 +33,7 @@ struct Row {
     request: String,
     /// Parts of its file that could not be used.
     notes: ReadNotes,
-    /// When it began; without times, when its file was last changed.
+    /// Its start time; without times, the modification time of its file.
     #[serde(skip)]
     at: Timestamp,
 }

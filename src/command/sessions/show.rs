@@ -163,10 +163,8 @@ fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<S
             named.push("…".to_owned());
         }
         let (count, named) = (ids.len(), named.join(", "));
-        return Err(AppError::usage(anyhow!(
-            "{count} sessions have ids that begin with {shown:?}: {named}"
-        ))
-        .hint(Some("write more of the id")));
+        return Err(AppError::usage(anyhow!("{count} session ids start with {shown:?}: {named}"))
+            .hint(Some("write more of the id")));
     }
     first.map(|one| vec![one]).ok_or_else(nothing)
 }

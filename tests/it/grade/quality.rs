@@ -244,7 +244,7 @@ fn a_model_that_is_gone_ends_the_batch_and_says_so() {
         workspace = workspace.session(&Recording::success(&id(number)));
     }
     let run = workspace.clone().grade(&["backfill", "--concurrency", "1"]).run().exit(5);
-    let run = run.stderr_contains("what was graded is kept; the same command goes on");
+    let run = run.stderr_contains("finished grades are kept; the same command continues");
     assert!(run.stderr.contains("error: "), "{}", run.stderr);
     assert!(server.calls(Role::Grader).len() < 10, "it does not try all of them");
     assert_eq!(grades(&workspace).len(), 1);

@@ -56,7 +56,7 @@ pub enum JournalError {
         line: usize,
     },
     /// The run is still in progress.
-    #[error("the run of the journal {} still goes on", path.display())]
+    #[error("the run of the journal {} is still in progress", path.display())]
     InUse {
         /// The file.
         path: PathBuf,

@@ -169,7 +169,7 @@ fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
     }
     for (name, report) in [("A", a), ("B", b)] {
         if !report.complete {
-            remarks.push(format!("{name} did not come to its end"));
+            remarks.push(format!("{name} was not finished"));
         }
     }
     if a.models.judge != b.models.judge {

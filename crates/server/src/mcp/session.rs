@@ -165,7 +165,7 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<SessionMatch, To
                 .map(|grade| quote_for_message(&grade.session_id))
                 .collect();
             Err(ToolError(format!(
-                "several sessions have ids that begin with {}: {}{}; call again with more of \
+                "several session ids start with {}: {}{}; call again with more of \
                  the id",
                 quote_for_message(wanted),
                 ids.join(", "),
