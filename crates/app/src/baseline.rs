@@ -15,7 +15,7 @@ use selftest_harness::event::RunHeader;
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::gate::{BaselineGate, RunGate};
 
-/// Most bytes of a baseline: far more than ten thousand cases need.
+/// Maximum size of a baseline in bytes: far more than ten thousand cases need.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 const ACCEPT: &str = "`selftest baseline accept` writes one from the last run; commit it";
@@ -26,7 +26,7 @@ pub(crate) struct OpenedBaseline {
     path: PathBuf,
 }
 
-/// The baseline of a run whose gate needs one, read before anything is asked.
+/// Opens the baseline if the gate needs one, before any model is called.
 pub(crate) fn open_baseline(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -43,7 +43,7 @@ pub(crate) fn open_baseline(
     Ok(Some(OpenedBaseline { baseline, path }))
 }
 
-/// Reads a baseline; `None` where there is no such file.
+/// Reads a baseline. Returns `None` if the file is missing.
 pub fn read_baseline(path: &Path) -> Result<Option<Baseline>, AppError> {
     let shown = path.display();
     let unreadable = |why: &dyn std::fmt::Display| AppError::usage(anyhow!("{shown}: {why}"));
@@ -63,7 +63,7 @@ pub fn read_baseline(path: &Path) -> Result<Option<Baseline>, AppError> {
     Ok(Some(baseline))
 }
 
-/// Ids of all cases that there are, whichever of them are run; `None` where only some are known.
+/// Returns the ids of all existing cases, whether selected or not; `None` if only some are known.
 pub(crate) fn existing_cases(
     resolved: &ResolvedConfig,
     suite: Option<&SuiteFile>,
@@ -77,7 +77,7 @@ pub(crate) fn existing_cases(
     }
 }
 
-/// The gate of a run. What cannot be compared is said before the first case.
+/// Returns the gate of a run. Warns before the first case about what cannot be compared.
 pub(crate) fn run_gate(
     project: &Project,
     resolved: &ResolvedConfig,

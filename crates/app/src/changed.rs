@@ -24,7 +24,7 @@ const UNDECLARED: &str = "note: --changed skips nothing: it is unknown whether t
                           has changed\nhint: name what it is made of in `sut.identity.files`, or set \
                           `sut.identity.version`\n";
 
-/// The digest of what is declared of the system under test; none where nothing is.
+/// Returns the digest of the declared identity of the system under test; `None` without one.
 pub(crate) fn sut_digest(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -38,7 +38,7 @@ fn unreadable(fault: &IdentityError) -> AppError {
         .hint(Some("name files and folders of the project, or set `sut.identity.version`"))
 }
 
-/// Names each case by all that its result depends on, so that later runs find it again.
+/// Sets the cache key of each case, by which later runs find its result.
 pub(crate) fn name_cases(
     resolved: &ResolvedConfig,
     header: &RunHeader,
@@ -47,7 +47,7 @@ pub(crate) fn name_cases(
 ) -> Result<(), AppError> {
     let config = &resolved.config;
     let mut sut = json!(config.sut);
-    // What it declares is in the digest, wherever it is declared.
+    // The identity is in the digest already, wherever it is declared.
     sut["identity"].take();
     let scope = CacheScope {
         header,
@@ -65,7 +65,7 @@ pub(crate) fn name_cases(
     Ok(())
 }
 
-/// Gives cases of which nothing has changed their former results, and says how many.
+/// Reuses earlier results of unchanged cases and reports how many.
 pub(crate) fn keep_unchanged(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -102,7 +102,7 @@ pub(crate) fn keep_unchanged(
     project.notify(&format!("note: {words}\n"));
 }
 
-/// Says that nothing can be skipped, and why.
+/// Reports that nothing can be skipped, and why.
 pub(crate) fn notify_undeclared(project: &Project) {
     project.notify(UNDECLARED);
 }

@@ -18,7 +18,7 @@ use selftest_harness::event::SuiteRun;
 use selftest_reports::ci::{CaseSources, CiFiles, ReportRequest, github};
 use selftest_reports::document::ReportDocument;
 
-/// The reports that are asked for besides those of every run.
+/// Reports requested besides those of every run.
 pub struct CiReports {
     files: CiFiles,
     github: GithubReport,
@@ -28,11 +28,11 @@ pub struct CiReports {
 
 /// Annotations and step summary.
 enum GithubReport {
-    /// Nobody asked for them.
+    /// Not requested.
     Unwanted,
-    /// They were asked for, and this is not GitHub Actions.
+    /// Requested, but this is not GitHub Actions.
     Elsewhere,
-    /// They are written; the summary where GitHub names a file for it.
+    /// They are written; the summary only if GitHub names a file for it.
     NeededRoles { summary: Option<PathBuf> },
 }
 
@@ -47,7 +47,7 @@ impl GithubReport {
     }
 }
 
-/// Each kind of report has one file.
+/// Fails if one kind of report is requested twice.
 pub fn check_once(requests: &[ReportRequest]) -> Result<(), AppError> {
     match ReportRequest::repeated(requests) {
         None => Ok(()),
@@ -57,7 +57,7 @@ pub fn check_once(requests: &[ReportRequest]) -> Result<(), AppError> {
 }
 
 impl CiReports {
-    /// Proves that all of them can be written, before anything is asked of a model.
+    /// Opens all of them, so that a file that cannot be written fails before any model call.
     pub fn open(project: &Project, resolved: &ResolvedConfig) -> Result<Self, AppError> {
         let requests = project.report_requests(resolved);
         let files = CiFiles::open(&requests)
@@ -75,7 +75,7 @@ impl CiReports {
         Ok(Self { files, github, collector, frontend: Arc::clone(project.frontend()) })
     }
 
-    /// Whether any is asked for.
+    /// Returns true if any report is requested.
     pub fn are_wanted(&self) -> bool {
         let github = !matches!(self.github, GithubReport::Unwanted);
         github || self.collector.is_some() || !self.files.is_empty()
@@ -116,12 +116,12 @@ impl CiReports {
     }
 }
 
-/// Other steps of the job write to the same file.
+/// Appends to a file that other steps of the job write to as well.
 fn append(path: &Path, text: &str) -> std::io::Result<()> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// The places of the cases of a run: in its suite, else among the scenarios of the configuration.
+/// Returns the locations of the cases: in the suite, else in the configuration.
 pub fn case_sources(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -158,7 +158,7 @@ fn scenario_lines(resolved: &ResolvedConfig) -> BTreeMap<String, u32> {
     scenarios.filter_map(line).collect()
 }
 
-/// A path as GitHub names the file: from the root of the repository.
+/// Returns a path relative to the root of the repository, as GitHub expects it.
 fn from_root(path: &Path, root: Option<&Path>) -> String {
     let real = path.canonicalize().ok();
     let root = root.and_then(|root| root.canonicalize().ok());

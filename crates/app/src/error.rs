@@ -9,7 +9,7 @@ use selftest_service::grader::quality::{QualityError, UnfitModelError};
 use selftest_service::grader::skills::SkillChangeError;
 use selftest_store::StoreError;
 
-/// What an error is about; decides the exit code of a command.
+/// Kind of an error; decides the exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppErrorKind {
     /// The options or a file of the user are wrong.

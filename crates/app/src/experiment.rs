@@ -36,7 +36,7 @@ use selftest_reports::skill_creator::ArmConfiguration;
 use selftest_reports::{ReportFiles, ReportHandle, ReportObserver};
 use selftest_text::one_line;
 
-/// An experiment that is to be conducted.
+/// An experiment to run.
 pub(crate) struct Experiment<'a> {
     pub project: &'a Project,
     pub resolved: &'a ResolvedConfig,
@@ -45,11 +45,11 @@ pub(crate) struct Experiment<'a> {
     pub skill: Skill,
     /// Where the skill lies: neither arm reads it there.
     pub hidden: Vec<PathBuf>,
-    /// Whether each trial is told on stderr.
+    /// True to report each trial to the frontend.
     pub shows_progress: bool,
-    /// Whether JSON is printed at its end.
+    /// True if JSON was requested.
     pub json: bool,
-    /// Whether the skill is in no file yet.
+    /// True if the skill is not in a file yet.
     pub is_draft: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct FinishedExperiment {
     pub lacks_model: bool,
 }
 
-/// An experiment that was broken off.
+/// An interrupted experiment.
 pub struct InterruptedArms {
     /// Its runs.
     pub arms: Arms<RunId>,
@@ -76,7 +76,7 @@ pub struct InterruptedArms {
 }
 
 impl Experiment<'_> {
-    /// Runs all trials; of one that was broken off those that are left. `None` where no case was
+    /// Runs all trials, or those left of an interrupted experiment. Returns `None` if no case was
     /// selected.
     pub(crate) async fn execute(
         &self,
@@ -99,7 +99,7 @@ impl Experiment<'_> {
         let InterruptedArms { arms: ids, mut starts } = broken.unwrap_or_else(|| self.begun());
         let calls = CallLog::with_calls(starts.control.take_calls());
         let log = Arc::new(calls.with_run(starts.treatment.take_calls()));
-        // What the arms share is as the one that has a journal began it.
+        // Shared values come from the arm that has a journal.
         let begun = starts.control.header().or(starts.treatment.header());
         let earlier = EarlierState { log: Arc::clone(&log), cases: &[], header: begun };
         let setup = RunSetup {
@@ -192,7 +192,7 @@ impl Experiment<'_> {
         Arms { control: of(Arm::Control), treatment: of(Arm::Treatment) }
     }
 
-    /// The beginning of both arms, each with the command for its journal.
+    /// Returns new starts of both arms, each with the request for its journal.
     fn begun(&self) -> InterruptedArms {
         let now = selftest_clock::now();
         let arms = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };
@@ -212,7 +212,7 @@ impl Experiment<'_> {
         InterruptedArms { arms, starts: Arms { control: start(), treatment: start() } }
     }
 
-    /// Those who hear of an arm, and how they are told.
+    /// Starts the observers of an arm.
     fn reporting(
         &self,
         arm: Arm,
@@ -232,7 +232,7 @@ impl Experiment<'_> {
     }
 }
 
-/// Refuses to go on with what is not the same experiment.
+/// Fails if this is not the same experiment.
 fn check(starts: &Arms<RunStart>, now: &RunDigests) -> Result<(), AppError> {
     starts.control.check(now)?;
     starts.treatment.check(now)
@@ -264,14 +264,14 @@ impl ArmReporting {
     }
 }
 
-/// Where skills are found by name.
+/// Folders in which skills are found by name.
 const FOLDERS: [&str; 2] = [".claude/skills", "skills"];
 
 /// The skill under trial and the suite that it is tried on.
 pub struct ExperimentParts {
     suite: SuiteFile,
     skill: Skill,
-    /// Where the skill lies; nowhere where it is a draft.
+    /// File of the skill; absent for a draft.
     file: Option<PathBuf>,
 }
 

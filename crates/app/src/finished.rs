@@ -1,5 +1,4 @@
-//! A run that is carried out: its progress is shown, its reports are written, and it ends with an
-//! exit code. Which cases it has is for others to say.
+//! Executes a planned run, with its observers, reports and journal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use selftest_reports::next_step::NextStep;
 use selftest_reports::terminal::{ClosingOptions, DetailLevel};
 use selftest_reports::{ReportFiles, ReportHandle, ReportObserver, TerminalStyle, terminal};
 
-/// The files that a run writes to, opened before anything is asked.
+/// Opens the report files of a run, before any model call.
 pub(crate) fn report_files(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -40,28 +39,28 @@ pub(crate) fn report_files(
     opened.map_err(|error| AppError::setup(anyhow!("{error}")).hint(Some(error.hint())))
 }
 
-/// A run that came to its end.
+/// A run that has finished.
 pub struct FinishedRun {
     /// Header of its reports.
     pub header: Arc<RunHeader>,
     results: RunResults,
     document: ReportHandle,
     took: Duration,
-    /// Whether no run before has left a report.
+    /// True if this is the first run with a report.
     is_first: bool,
     /// Reports that could not be written.
     faults: Vec<String>,
-    /// Where the journal is; absent where it is not whole.
+    /// File of the journal; absent if it is incomplete.
     journal: Option<PathBuf>,
 }
 
-/// Files that a run leaves behind: its reports and its journal.
+/// Files of a run: its reports and its journal.
 pub(crate) struct RunFiles {
     pub files: ReportFiles,
     pub journal: Arc<Journal>,
 }
 
-/// Runs a plan, shows its progress and writes its reports.
+/// Executes a plan and writes its reports.
 pub(crate) async fn execute_plan(
     project: &Project,
     runner: &Arc<Runner>,
@@ -96,18 +95,18 @@ pub(crate) async fn execute_plan(
 }
 
 impl FinishedRun {
-    /// The results, by case and all together.
+    /// Returns the results of all cases.
     pub fn cases(&self) -> &[Arc<CaseResult>] {
         &self.results.cases
     }
 
-    /// The report as other commands read it.
+    /// Returns the report as a document.
     pub fn report(&self) -> Result<ReportDocument, AppError> {
         let missing = || AppError::setup(anyhow!("the run has no report: it never started"));
         self.document.document().ok_or_else(missing)
     }
 
-    /// Writes the reports that are asked for besides those of every run.
+    /// Writes the requested reports besides those of every run.
     pub async fn report_to_ci(
         &mut self,
         project: &Project,

@@ -7,7 +7,7 @@ use selftest_models::locator::FetchObserver;
 use selftest_models::model_files::TransferProgress;
 use tokio::sync::watch;
 
-/// Receives what the application reports beside its results, and tells it to stop.
+/// Receives notices and progress, and cancels runs.
 ///
 /// The application prints nothing. [`SilentFrontend`] discards everything, for tests and servers.
 pub trait Frontend: Debug + Send + Sync {

@@ -21,11 +21,11 @@ use selftest_service::jobs::FindGrader;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
 
-/// The version of the rubric that models grade by in this project, and whose grades are read: by a
-/// prompt that cannot be read nothing is graded, and the grades are those of this binary's.
+/// Returns the rubric version that models of this project grade by. A prompt that cannot be read is
+/// reported when a model grades; until then the built-in version counts.
 pub fn rubric_in_use(project: &Project) -> u32 {
     let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
-    // Said by whoever lets a model grade.
+    // Grading reports this error.
     let _ = library.load(TEMPLATE);
     rubric_version(&library)
 }
@@ -90,13 +90,12 @@ pub async fn quality_graders(
     Ok(graders)
 }
 
-/// Finds models when the first session asks for them, and keeps them: a server is up before any
-/// model is.
+/// Finds models on the first request and keeps them, so that a server starts before any model.
 pub struct GradersOnRequest {
     project: Arc<Project>,
     resolved: Arc<ResolvedConfig>,
     store: Store,
-    /// The model where a request names none; that of the configuration, where none is given.
+    /// Model for requests that name none; the configured one if absent.
     default: Option<String>,
     found: Mutex<HashMap<Option<String>, QualityGrader>>,
 }
@@ -112,7 +111,7 @@ impl GradersOnRequest {
         Self { project, resolved, store, default, found: Mutex::default() }
     }
 
-    /// The grader by that model, or why there is none, with what to do about it.
+    /// Returns the grader of a model, or an error message with a hint.
     pub async fn grader(&self, model: Option<String>) -> Result<QualityGrader, String> {
         let name = model.or_else(|| self.default.clone());
         let mut found = self.found.lock().await;
@@ -132,8 +131,8 @@ impl GradersOnRequest {
 }
 
 impl GradersOnRequest {
-    /// Whether an agent may choose this model: the configured one, or a local one. Others cost
-    /// money or send sessions away, which is for people to decide.
+    /// Returns true if an agent may choose this model: the configured one, or a local one. Others cost
+    /// money or send sessions elsewhere, which only people may decide.
     async fn may_be_named(&self, name: &str) -> bool {
         if name == self.resolved.config.grade.quality.model {
             return true;
@@ -153,7 +152,7 @@ impl GradersOnRequest {
     }
 }
 
-/// As workers ask for them.
+/// Returns the graders as workers request them.
 pub fn grader_finder(graders: GradersOnRequest) -> Arc<FindGrader> {
     let graders = Arc::new(graders);
     Arc::new(move |model| {

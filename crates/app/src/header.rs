@@ -1,4 +1,4 @@
-//! The head of a run's reports: its settings, and what is said before its numbers. Starts nothing.
+//! The header of a run's reports: its settings and notices.
 
 use jiff::Timestamp;
 
@@ -61,7 +61,7 @@ impl RunSetup<'_> {
         }
     }
 
-    /// The sandbox of a program under test here; absent where none is tested.
+    /// Returns the sandbox of a program under test; `None` without one.
     pub fn standing(&self) -> Option<Result<SandboxSupport, SandboxUnavailableError>> {
         let sut = &self.resolved.config.sut;
         sut.program()?;
@@ -69,7 +69,7 @@ impl RunSetup<'_> {
         Some(SandboxSupport::detect(&harness, sut.sandbox.unwrap_or_default()))
     }
 
-    /// The notice where programs run without a sandbox, or without all of it.
+    /// Returns the notice if programs run without a sandbox, or with only a part of it.
     fn unsandboxed(&self) -> Option<RunNotice> {
         let standing = self.standing()?.ok()?;
         let why = match standing.level {

@@ -1,5 +1,5 @@
-//! Measurements of judges: measured before on this machine, or by the authors. One small JSON
-//! file for each judge, in the cache folder; a broken one is as good as none.
+//! The register of measured judges: measured on this machine or shipped. One small JSON file per judge
+//! in the cache folder; a broken one is ignored.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
 
-/// Measurements of the authors, for models that everybody may have.
+/// Measurements that ship with the program, for freely available models.
 const SHIPPED: &str = include_str!("../../harness/calibration/measured.json");
 
 /// Two answers of every fifth request, for a quick check.
@@ -31,13 +31,13 @@ pub const QUICK_SUBSET: BenchSubset = BenchSubset::Every(5);
 
 /// Folder of the measurements in the cache folder.
 pub(crate) const FOLDER: &str = "judges";
-/// Longest mean time of an answer, in seconds, with which `auto` takes a judge.
+/// Maximum mean time of an answer, in seconds, with which `auto` chooses a judge.
 const MAX_SECONDS: f64 = 30.0;
 
-/// Longest time that a first impression takes from a run.
+/// Maximum duration of a quick check during a run.
 const IMPRESSION_LIMIT: Duration = Duration::from_secs(20);
 
-/// For people who have no fit judge. Which model is fit is for the measurement to say.
+/// Advice for users without a fit judge. The measurement decides which model is fit.
 pub const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
     (1.4 GB) or, without a server, `selftest judge model pull qwen3-1.7b` (1.8 GB), and measure it: \
     `selftest judge bench`";
@@ -45,15 +45,15 @@ pub const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
 /// The identity of a judge: weights, method, prompt, rules and rubric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgeIdentity {
-    /// Digest of the weights, or the model's name where nobody tells one.
+    /// Digest of the weights, or the model's name if the digest is unknown.
     weights: String,
     method: JudgeMethod,
     prompt_digest: String,
-    /// Empty where no rules speak beside the model.
+    /// Empty if no rules are used beside the model.
     #[serde(default)]
     rules_digest: String,
     rubric_digest: String,
-    /// Of the template of likelihoods, where they are read.
+    /// Digest of the likelihood template, if likelihoods are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     likelihood_digest: Option<String>,
 }
@@ -92,12 +92,12 @@ impl JudgeIdentity {
         }
     }
 
-    /// Digest of the weights, or the model's name where nobody tells one.
+    /// Digest of the weights, or the model's name if the digest is unknown.
     pub fn weights(&self) -> &str {
         &self.weights
     }
 
-    /// How the judge is asked.
+    /// Returns the method of judging.
     pub const fn method(&self) -> JudgeMethod {
         self.method
     }
@@ -107,7 +107,7 @@ impl JudgeIdentity {
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
-    /// The measurement of this judge on the calibration set, and whether it may count.
+    /// Returns the measurement on the calibration set, evaluated against the requirements.
     pub fn fitness(&self, environment: &ModelEnvironment, config: &Config) -> Option<JudgeFitness> {
         let JudgeMeasurement { fitness, scores, .. } =
             self.read(environment, AnswerSet::Calibration)?;
@@ -118,7 +118,7 @@ impl JudgeIdentity {
         )
     }
 
-    /// The measurement of this judge on that set, whether it may count or not.
+    /// Returns the measurement on a set, without evaluating it.
     pub fn known(&self, environment: &ModelEnvironment, set: AnswerSet) -> Option<JudgeFitness> {
         self.read(environment, set).map(|known| known.fitness)
     }
@@ -137,7 +137,7 @@ impl JudgeIdentity {
         own.filter(|known| known.judge == *self && is_whole(known)).or_else(shipped)
     }
 
-    /// Keeps a measurement. The error is one of the disk.
+    /// Stores a measurement.
     pub fn keep(
         &self,
         environment: &ModelEnvironment,
@@ -153,7 +153,7 @@ impl JudgeIdentity {
     }
 }
 
-/// The first impression of a judge that nobody has measured: kept, because it takes a while.
+/// The quick check of an unmeasured judge, kept because it takes a while.
 #[derive(Debug, Serialize, Deserialize)]
 struct JudgeQuickCheck {
     judge: JudgeIdentity,
@@ -161,8 +161,8 @@ struct JudgeQuickCheck {
 }
 
 impl JudgeIdentity {
-    /// Whether it is known which weights judge. Those behind a mere name may change, and asking
-    /// them may cost money.
+    /// Returns true if the weights are known. Those behind a mere name may change, and calling them
+    /// may cost money.
     pub fn has_weights(&self, model: &dyn ChatModel) -> bool {
         self.weights != model.id()
     }
@@ -191,7 +191,7 @@ impl JudgeIdentity {
             progress();
             answers.push(answer.clone());
         });
-        // What was answered in time counts.
+        // Answers in time count.
         let _ = tokio::time::timeout(IMPRESSION_LIMIT, measured).await;
         drop(progress);
         let impression = bench::count_pairs(&answers);

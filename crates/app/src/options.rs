@@ -30,7 +30,7 @@ pub struct TrialSettings {
     pub sut_model: Option<String>,
 }
 
-/// What a run has to meet.
+/// Requirements of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GateSettings {
     /// True to start no further case after the first failure.
@@ -74,7 +74,7 @@ pub struct RunSettings {
     pub strictness: Option<f64>,
     /// Minimum overall score that passes, before strictness is added.
     pub min_score: Option<f64>,
-    /// What the run has to meet.
+    /// Requirements of the run.
     pub gate: GateSettings,
     /// Model that generates the cases.
     pub generator_model: Option<String>,

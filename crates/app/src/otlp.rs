@@ -19,13 +19,13 @@ use selftest_text::escape::terminal;
 
 /// Headers for every request, `name=value` separated by commas, as OpenTelemetry names them.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
-/// For all requests together, for one, and for its connection.
+/// Time limits for all requests together, for one, and for its connection.
 const TOTAL: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(2);
-/// Before a request is sent again that the collector could not take for the moment.
+/// Pauses before a request is retried.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// Most bytes of an answer.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// A collector, checked before a run.
@@ -37,7 +37,7 @@ pub(crate) struct OtlpCollector {
 }
 
 impl OtlpCollector {
-    /// Opens no connection.
+    /// Checks the endpoint and headers, without opening a connection.
     pub(crate) fn new(endpoint: &str, project: &Project) -> Result<Self, AppError> {
         let base = Url::parse(endpoint).map_err(|error| {
             let endpoint = terminal(endpoint, 200);
@@ -56,7 +56,7 @@ impl OtlpCollector {
         Ok(Self { base, headers, frontend: Arc::clone(project.frontend()) })
     }
 
-    /// Tells of a run; says what could not be told.
+    /// Sends a run; warns about what could not be sent.
     pub(crate) async fn tell(&self, document: &ReportDocument) {
         let told = match tokio::time::timeout(TOTAL, self.send(&otlp::requests(document))).await {
             Ok(told) => told,
@@ -104,7 +104,7 @@ impl OtlpCollector {
     }
 }
 
-/// The address without what may be a secret in it.
+/// Returns the address without parts that may hold a secret.
 fn shown(base: &Url) -> String {
     let port = base.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = base.host_str().unwrap_or_default();
@@ -146,7 +146,7 @@ fn decoded(text: &str) -> Vec<u8> {
 
 /// Why a request was of no use.
 enum DeliveryError {
-    /// Nobody answers, so that nobody will answer the next one.
+    /// The collector is unreachable, so later requests would fail too.
     Gone(String),
     /// The collector's words about this one.
     Refused(String),
@@ -164,7 +164,7 @@ async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(
                     | StatusCode::SERVICE_UNAVAILABLE
                     | StatusCode::GATEWAY_TIMEOUT
             ),
-            // Where nobody listens, nobody will in a second.
+            // An unreachable port stays unreachable within a second.
             Err(_) => false,
         };
         if let Some(pause) = pauses.next().filter(|_| again) {
@@ -183,7 +183,7 @@ fn unreachable(error: &reqwest::Error) -> String {
     terminal(&root_cause(error), 200)
 }
 
-/// The collector's own words where it took nothing, or not all.
+/// Returns the collector's message if it rejected anything.
 async fn read(mut answer: reqwest::Response) -> Result<(), String> {
     let status = answer.status();
     let mut bytes = Vec::new();

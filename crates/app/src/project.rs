@@ -71,7 +71,8 @@ impl Project {
         Ok(Self { folder, shown, environment, explicit_config, last_file, frontend })
     }
 
-    /// Knows the secrets of this machine and those that the configuration gives to what is tested.
+    /// Returns a redactor for the secrets of this machine and those configured for the system under
+    /// test.
     pub fn redactor(&self, resolved: &ResolvedConfig) -> Redactor {
         let sut = &resolved.config.sut;
         let mut secrets = self.environment.secret_values.clone();
@@ -90,18 +91,18 @@ impl Project {
         Ok(config::load(&self.shown, explicit, &self.environment, flags, &self.last_file)?)
     }
 
-    /// The file of the configuration, which need not be there.
+    /// Returns the file of the configuration, which may be missing.
     pub fn config_file(&self) -> PathBuf {
         self.explicit_config.clone().unwrap_or_else(|| self.shown.join(config::DEFAULT_PATH))
     }
 
-    /// Where the reports of this configuration go: JSON and Markdown.
+    /// Returns the report folders of a configuration: JSON and Markdown.
     pub fn report_folders(&self, resolved: &ResolvedConfig) -> (PathBuf, PathBuf) {
         let reports = &resolved.config.reports;
         (self.shown.join(&reports.json_folder), self.shown.join(&reports.markdown_folder))
     }
 
-    /// The committed baseline of this configuration.
+    /// Returns the file of the committed baseline.
     pub fn baseline_file(&self, resolved: &ResolvedConfig) -> PathBuf {
         match (&resolved.config.baseline, resolved.path.as_ref().and_then(|path| path.parent())) {
             (Some(path), _) => self.shown.join(path),
@@ -112,7 +113,7 @@ impl Project {
         }
     }
 
-    /// The reports that this configuration asks for besides, with paths from the current folder.
+    /// Returns the additional reports of a configuration, with paths from the current folder.
     pub fn report_requests(&self, resolved: &ResolvedConfig) -> Vec<ReportRequest> {
         let requests = resolved.config.reports.requests().into_iter();
         let from_here = |request| match request {
@@ -122,14 +123,14 @@ impl Project {
         requests.map(from_here).collect()
     }
 
-    /// Every path that holds an answer key.
+    /// Returns all paths that hold an answer key.
     pub fn protected(&self, resolved: &ResolvedConfig) -> Vec<PathBuf> {
         let (json, markdown) = self.report_folders(resolved);
         // The schema names the rubric's defaults.
         let fixed = ANSWER_KEYS.iter().chain(&["config/schema.json"]);
         let mut paths: Vec<PathBuf> = fixed.map(|path| self.folder.join(path)).collect();
         let weekly = self.shown.join(&resolved.config.grade.weekly_folder);
-        // What is tested need not know what it is held against.
+        // The system under test need not know what it is compared with.
         let baseline = self.baseline_file(resolved);
         let requests = self.report_requests(resolved);
         let asked = requests.iter().filter_map(ReportRequest::path).map(Path::to_owned);
@@ -142,12 +143,12 @@ impl Project {
         paths
     }
 
-    /// A path of the configuration, as the user would name it.
+    /// Returns a path of the configuration as the user would type it.
     pub fn shown_path(&self, path: &Path) -> PathBuf {
         self.shown.join(path)
     }
 
-    /// A path of the command line.
+    /// Resolves a path of the command line.
     pub fn path(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }

@@ -39,7 +39,7 @@ pub async fn rejudge_run(
     rejudge(project, &resolved, &settings, run, start).await
 }
 
-/// Judges the answers of a run again. `None` where it has none.
+/// Judges the answers of a run again. Returns `None` if it has none.
 pub(crate) async fn rejudge(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -92,7 +92,7 @@ pub(crate) async fn rejudge(
     Ok(Some(conducted))
 }
 
-/// The defaults of the run: another configuration makes nothing else of its answers.
+/// Returns the defaults of the run; the current configuration does not change them.
 fn defaults(config: &RunConfig) -> ScenarioDefaults {
     ScenarioDefaults {
         strictness: config.strictness,

@@ -10,7 +10,7 @@ use crate::options::{ExperimentSettings, RunSettings};
 /// Version of [`RunRequest`]. Raise it when a stored request would be read differently.
 pub(crate) const REQUEST_VERSION: u32 = 1;
 
-/// How a comparison is printed.
+/// Format of a printed comparison.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonFormat {
@@ -32,9 +32,9 @@ pub struct RunRequest {
     pub settings: RunSettings,
     /// The flags that set keys of the configuration.
     pub flags: Vec<FlagValue>,
-    /// The run whose cases it has; absent where they are those of a suite or of the configuration.
+    /// The run whose cases it repeats; absent for those of a suite or the configuration.
     pub cases_of: Option<CasesOf>,
-    /// How the command uses the run at its end.
+    /// Use of the finished run.
     pub purpose: RunPurpose,
 }
 
@@ -46,14 +46,14 @@ pub enum RunPurpose {
     Results,
     /// The odd of its repeats are held against the even ones.
     SelfComparison {
-        /// Whether JSON is printed.
+        /// True to print JSON.
         json: bool,
     },
     /// It is compared with the run whose cases it has.
     Replay {
-        /// How the comparison is printed.
+        /// Format of the comparison.
         format: ComparisonFormat,
-        /// Whether a run that is worse is a failure.
+        /// True if a worse run is a failure.
         fail_if_worse: bool,
     },
     /// It is one arm of an experiment.
@@ -67,7 +67,7 @@ pub struct ExperimentRequest {
     pub settings: ExperimentSettings,
     /// The runs.
     pub arms: Arms<RunId>,
-    /// Whether JSON is printed.
+    /// True to print JSON.
     pub json: bool,
     /// The text of a skill that is in no file.
     pub drafted: Option<String>,

@@ -19,7 +19,7 @@ pub(crate) enum RerunPlan {
     Nothing,
     /// These.
     Cases {
-        /// The cases, with their prompts where they had one.
+        /// The cases, with their prompts if they had one.
         suite: Box<SuiteFile>,
         /// The flags of the run.
         args: Box<RunSettings>,

@@ -30,26 +30,26 @@ use selftest_text::one_line;
 
 /// The start of a run.
 pub enum RunStart {
-    /// It begins, by this command.
+    /// A new run with this request.
     New(Box<RunRequest>),
-    /// It goes on.
+    /// A resumed run.
     Resumption(Box<Resumption>),
 }
 
-/// A run that goes on.
+/// An interrupted run to resume.
 pub struct Resumption {
     recovered: RecoveredRun,
     /// Its finished cases in the order of the plan.
     cases: Vec<Arc<CaseResult>>,
 }
 
-/// State of a run from earlier starts of it: nothing, where it begins.
+/// State of a run from its earlier starts; empty for a new run.
 pub struct EarlierState<'a> {
     /// Its finished calls, and those of others that share its models.
     pub log: Arc<CallLog>,
     /// Its finished cases.
     pub cases: &'a [Arc<CaseResult>],
-    /// Its beginning.
+    /// Header of its journal.
     pub header: Option<&'a JournalHeader>,
 }
 
@@ -70,7 +70,7 @@ impl RunStart {
         }
     }
 
-    /// The beginning of a run that goes on.
+    /// Returns the journal header of a resumed run.
     pub fn header(&self) -> Option<&JournalHeader> {
         match self {
             RunStart::New(_) => None,
@@ -83,15 +83,14 @@ impl RunStart {
         EarlierState { log: Arc::clone(log), cases: self.cases(), header: self.header() }
     }
 
-    /// Names the run whose cases it has, where only `latest` was said.
+    /// Replaces `latest` by the run that it stands for.
     pub fn name_cases_of(&mut self, cases_of: CasesOf) {
         if let RunStart::New(request) = self {
             request.cases_of = Some(cases_of);
         }
     }
 
-    /// Refuses to go on with what is not the same run. Digests that are not known yet are not
-    /// compared.
+    /// Fails if this is not the same run. Digests that are not known yet are not compared.
     pub fn check(&self, now: &RunDigests) -> Result<(), AppError> {
         let RunStart::Resumption(resumed) = self else { return Ok(()) };
         let mut differ = resumed.recovered.header.differences(now);
@@ -104,7 +103,7 @@ impl RunStart {
         Err(failure(&JournalError::OtherRun { path: resumed.recovered.path.clone(), what }))
     }
 
-    /// Opens the journal: a new one in the folder of the reports, or the one of the run that goes on.
+    /// Opens the journal: a new one in the report folder, or that of the resumed run.
     pub fn journal(
         self,
         project: &Project,
@@ -113,7 +112,7 @@ impl RunStart {
         digests: RunDigests,
     ) -> Result<Arc<Journal>, AppError> {
         let (folder, markdown_folder) = project.report_folders(resolved);
-        // What was left by runs that were killed has no other owner.
+        // Files left by killed runs have no other owner.
         journal::remove_leftovers(&folder, &markdown_folder);
         let (path, opened) = match self {
             RunStart::New(request) => {
@@ -154,7 +153,7 @@ impl Resumption {
         Ok(Self { recovered, cases })
     }
 
-    /// Opens the journal of that run, where it has one.
+    /// Opens the journal of a run if it has one.
     pub fn find(
         project: &Project,
         resolved: &ResolvedConfig,
@@ -217,7 +216,7 @@ fn stored_request(stored: &serde_json::Value, path: &Path) -> Result<RunRequest,
     })
 }
 
-/// The journal that is meant.
+/// Finds a journal by run id, file or `latest`.
 fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, AppError> {
     let run = Some(named).filter(|named| *named != LATEST);
     let found = journal::find_journal(folder, run).map_err(|error| {
@@ -244,7 +243,7 @@ fn failure(error: &JournalError) -> AppError {
     AppError::usage(anyhow!("{error}")).hint(Some(error.hint()))
 }
 
-/// Digests of what is known before any model is asked.
+/// Returns the digests that are known before any model call.
 pub(crate) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> RunDigests {
     let of = |value: &serde_json::Value| digest::json_sha256_hex(value.clone());
     let mut cases = Vec::new();
@@ -260,7 +259,7 @@ pub(crate) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> RunD
                 planned.given_skill.as_ref().map(|skill| skill.digest()),
             ),
         ));
-        // What cannot be written down is as different as nothing at all.
+        // A case that cannot be serialised counts as empty.
         cases.extend(one.unwrap_or_default());
     }
     BTreeMap::from([

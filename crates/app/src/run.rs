@@ -1,4 +1,4 @@
-//! The main job: run the scenarios, write the reports, say how it went.
+//! Runs the cases of a request: a suite, generated scenarios, or those of an earlier run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub(crate) async fn run_request(
     Ok(Some(conducted))
 }
 
-/// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
+/// Runs the cases of a suite, or of the configured scenarios. Returns `None` if none is selected.
 pub(crate) async fn run_cases(
     project: &Project,
     resolved: &ResolvedConfig,
@@ -124,7 +124,7 @@ pub(crate) async fn run_cases(
     digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
     if let Some(skill) = plan.iter().find_map(|case| case.given_skill.as_ref()) {
-        // Whether skills can be handed over at all is known before the first case.
+        // Fail before the first case if the system under test takes no skills.
         prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
@@ -156,7 +156,7 @@ pub(crate) async fn run_cases(
     Ok(Some(conducted))
 }
 
-/// The cases of a suite, or the scenarios of which cases are made.
+/// Plans the cases of a suite, or the scenarios from which cases are generated.
 pub fn plan_cases(
     args: &RunSettings,
     config: &Config,
@@ -171,7 +171,7 @@ pub fn plan_cases(
         Some(file) => {
             let mut cases = file.suite.cases.clone();
             for scenario in cases.iter_mut().map(|case| &mut case.scenario) {
-                // What is said on the command line counts more than what held at the time.
+                // The command line takes precedence over the stored values.
                 scenario.strictness = scenario.strictness.filter(|_| args.strictness.is_none());
                 scenario.min_score_to_pass =
                     scenario.min_score_to_pass.filter(|_| args.min_score.is_none());

@@ -1,4 +1,4 @@
-//! The parts of a run: models, system under test, templates, and the paths hidden from it.
+//! Prepares a run: models, system under test, templates, and the paths hidden from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -52,9 +52,9 @@ use selftest_text::digest;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
-/// Most file names that the generator hears of.
+/// Maximum number of file names given to the generator.
 const MAX_NAMED_FILES: usize = 40;
-/// Tokens of project files to choose from, where no chat model is shown them.
+/// Number of tokens of project files to choose from, if no chat model is shown them.
 const MAX_SHOWN_TOKENS: u32 = 40_000;
 /// `EarlierState` runs whose prompts are not asked again.
 const MAX_REMEMBERED_RUNS: usize = 30;
@@ -67,11 +67,11 @@ pub struct RunSetup<'a> {
     pub resolved: &'a ResolvedConfig,
     /// Options of the run.
     pub args: &'a RunSettings,
-    /// The suite; absent where a generator makes the cases.
+    /// The suite; absent if cases are generated.
     pub suite: Option<&'a SuiteFile>,
     /// More paths that the system under test must not read.
     pub hidden: &'a [PathBuf],
-    /// State of the run from earlier starts of it; absent where it keeps no journal.
+    /// State from earlier starts of the run; absent without a journal.
     pub earlier: Option<&'a EarlierState<'a>>,
 }
 
@@ -108,7 +108,7 @@ impl PreparedRun {
 struct NeededRoles {
     generator: bool,
     judge: bool,
-    /// Whether the built-in assistant is the system under test.
+    /// True if the built-in assistant is the system under test.
     assistant: bool,
 }
 
@@ -118,9 +118,9 @@ const TOGETHER: &str = " + ";
 /// The models of a run, found and checked.
 struct RunModelSet {
     generator: Option<Arc<dyn ChatModel>>,
-    /// Empty where checks alone decide.
+    /// Empty if checks alone decide.
     judges: Vec<Arc<dyn ChatModel>>,
-    /// The built-in assistant, where it is the system under test.
+    /// The built-in assistant, if it is the system under test.
     chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
     /// Which models `auto` chose, and why.
     chosen: Vec<String>,
@@ -210,7 +210,7 @@ impl RunSetup<'_> {
         };
         let models = self.models(wanted, record.clone(), &redactor).await?;
         let all = models.all();
-        // What tells by itself that it cannot be used need not be waited for.
+        // Models that report their own failure are not checked in advance.
         let may_begin = all.iter().all(|model| model.supports_lazy_check());
         if !may_begin {
             check_once(&all).await?;
@@ -359,7 +359,7 @@ impl RunSetup<'_> {
             }
             let (method, fitness) = (identity.method(), judge.fitness().cloned());
             members.push(PanelMember { model: name, weights, method, fitness });
-            // Of one judge: reports show it where they show the measurement of that one.
+            // Reports show it for a single judge only.
             names.judge_impression = impression.filter(|_| members.len() == 1);
             judges.push(Arc::new(judge));
         }
@@ -505,7 +505,7 @@ impl RunSetup<'_> {
             .hint(Some("name a text file of the project that holds no answers to the tests"))
     }
 
-    /// The templates of all roles; warns where they are not those of the suite.
+    /// Loads the templates of all roles; warns if they differ from those of the suite.
     fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, AppError> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
@@ -658,7 +658,7 @@ impl RunSetup<'_> {
         Ok(None)
     }
 
-    /// How each case gets a folder of its own.
+    /// Returns the hint for giving each case its own folder.
     fn hint_of_a_folder(&self) -> String {
         let section = self.resolved.config.sut.program_section();
         format!("set `{section}.work_folder: copy` in the config")
@@ -672,7 +672,7 @@ fn same_judge(names: &[String]) -> AppError {
         .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
-/// Digests of the weights of these models, where anybody tells them.
+/// Returns the known digests of the weights of these models.
 async fn weights(models: &[Arc<dyn ChatModel>]) -> BTreeMap<String, String> {
     let mut weights = BTreeMap::new();
     for model in models {

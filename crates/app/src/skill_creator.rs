@@ -1,4 +1,4 @@
-//! Writes results where skill-creator's viewer looks for them.
+//! Writes results in the layout of skill-creator's viewer.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Measurements that were broken off: what a judge said so far, kept in the cache folder until the
-//! measurement is complete. A disk that cannot keep it costs the way back and nothing else.
+//! Interrupted measurements: answers of a judge, kept in the cache folder until the measurement is
+//! complete. If the disk cannot keep them, only resuming is lost.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl<T: Serialize + DeserializeOwned> UnfinishedMeasurement<T> {
     /// The measurement is complete.
     pub fn finish(self) {
         if let Some(records) = self.records {
-            // What stays is recognised by its key, and as true as ever.
+            // A leftover file is found by its key and stays valid.
             let _ = records.finish();
         }
     }

@@ -16,7 +16,7 @@ const CONFINED: i32 = 4;
 /// The skills and cases whose shell lines a person allowed.
 pub(super) struct AllowedCommands {
     pub names: Vec<String>,
-    /// Whether this machine keeps programs to their files and off the network.
+    /// True if this machine confines programs to their files and off the network.
     is_confined: bool,
     /// The skills and cases that have shell lines.
     seen: Mutex<BTreeSet<String>>,
@@ -33,7 +33,7 @@ impl AllowedCommands {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether those of a case may be run, which has these names.
+    /// Returns whether the lines of the case with these names may run.
     pub(super) fn rule(&self, skill: &str, id: &str) -> ShellPermission {
         let names = [skill.to_owned(), id.to_owned(), format!("{skill}/{id}")];
         let is_allowed = names.iter().any(|name| self.names.contains(name));

@@ -31,9 +31,9 @@ use selftest_reports::freeze::{FrozenSuite, freeze};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-/// Most warnings of one file of many; what is refused is always told.
+/// Maximum number of warnings per file of many; refusals are always shown.
 const MAX_WARNINGS: usize = 5;
-/// Most remarks of a run.
+/// Maximum number of remarks of a run.
 const MAX_REMARKS: usize = 1_000;
 
 /// A suite with its file, which the system under test must not read.
@@ -50,11 +50,11 @@ pub struct SuiteFile {
     pub remarks: Vec<String>,
     /// Whose shell lines may be run.
     allowed: AllowedCommands,
-    /// Whether it is a folder of skills.
+    /// True for a folder of skills.
     pub is_folder: bool,
     /// As the user named it.
     pub shown: PathBuf,
-    /// Whether the cases are taken from the report of a run.
+    /// True if the cases come from the report of a run.
     replays: bool,
     /// Scenarios of the configuration that are run beside the cases, and generated anew.
     pub to_generate: Vec<String>,
@@ -239,7 +239,7 @@ impl SuiteFile {
         Ok(replayed)
     }
 
-    /// The files and skill around the cases of a run; refused where they have changed since.
+    /// Loads the files and the skill around the cases of a run; fails if they have changed.
     fn around(
         project: &Project,
         then: &SuiteRun,
@@ -263,7 +263,7 @@ impl SuiteFile {
         Ok(around)
     }
 
-    /// Says a thing on stderr, and keeps it for the report.
+    /// Reports a warning and keeps it for the report.
     fn remark(&mut self, shown: &Path, words: &str) {
         let line =
             format!("{}: {}", terminal(&shown.display().to_string(), 300), terminal(words, 300));
@@ -279,7 +279,7 @@ impl SuiteFile {
         }
     }
 
-    /// Whether the cases are some of a run, whoever knows the others.
+    /// Returns true if the cases are some of a run's, so that others may exist.
     pub const fn replays(&self) -> bool {
         self.replays
     }
@@ -322,7 +322,7 @@ impl SuiteFile {
         Ok(())
     }
 
-    /// Says where a configuration cannot tell whether a skill is loaded.
+    /// Warns if the configuration cannot show whether a skill is loaded.
     pub fn check_loading(&mut self, config: &Config) {
         let count = self.loading();
         let has_folder = config.sut.program().is_some_and(has_folder);
@@ -389,7 +389,7 @@ impl SuiteFile {
     }
 }
 
-/// Whether each case has a folder of its own.
+/// Returns true if each case has its own folder.
 fn has_folder(program: &ProgramSettings) -> bool {
     program.work_folder == WorkFolder::Copy
 }
