@@ -327,7 +327,8 @@ impl CaseRun {
                 .generate(&runner.library, scenario, grounds, attempts, seed, on_rejected)
                 .await
         };
-        let made = made.map_err(|why| {
+        let made = made.map_err(|error| {
+            let why = error.to_string();
             // An outage is not the generator's fault.
             let last = self.draft.generation.attempts.last();
             if last.is_some_and(|attempt| attempt.call.outage) {

@@ -11,6 +11,28 @@ use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
 use selftest_checks::suite::SuiteCase;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
+/// The value of `--scenarios` selects no cases.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// It is neither a number nor a list of ids.
+    #[error("expected a number or comma-separated scenario ids")]
+    Syntax,
+    /// Some ids are unknown.
+    #[error(
+        "--scenarios names `{}`, which {whose} does not have; it has: {}",
+        unknown.join("`, `"),
+        known.join(", ")
+    )]
+    Unknown {
+        /// The unknown ids.
+        unknown: Vec<String>,
+        /// The searched list, such as `the suite`.
+        whose: &'static str,
+        /// All ids of that list.
+        known: Vec<String>,
+    },
+}
+
 /// The scenarios of the configuration to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ScenarioSelection {
@@ -25,14 +47,14 @@ pub enum ScenarioSelection {
 
 impl ScenarioSelection {
     /// Parses the value of `--scenarios`: a number, or comma-separated ids.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectionError> {
         if let Ok(number) = text.parse::<usize>() {
             return Ok(Self::First(number));
         }
         let ids: Vec<String> =
             text.split(',').map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()).collect();
         if ids.is_empty() {
-            return Err("expected a number or comma-separated scenario ids".to_owned());
+            return Err(SelectionError::Syntax);
         }
         Ok(Self::Named(ids))
     }
@@ -94,7 +116,7 @@ pub fn plan(
     scenarios: &[Scenario],
     selection: &ScenarioSelection,
     defaults: ScenarioDefaults,
-) -> Result<Vec<PlannedCase>, String> {
+) -> Result<Vec<PlannedCase>, SelectionError> {
     let chosen = select(scenarios, |scenario| &scenario.id, selection, "the configuration")?;
     let planned = chosen.into_iter().enumerate();
     Ok(planned.map(|(index, scenario)| planned_case(index, scenario, defaults)).collect())
@@ -107,7 +129,7 @@ pub fn plan_suite(
     selection: &ScenarioSelection,
     defaults: ScenarioDefaults,
     repeats: u32,
-) -> Result<Vec<PlannedCase>, String> {
+) -> Result<Vec<PlannedCase>, SelectionError> {
     let chosen = select(cases, |case| &case.scenario.id, selection, "the suite")?;
     let rounds = (1..=repeats).flat_map(|repeat| chosen.iter().map(move |case| (repeat, *case)));
     let planned = rounds.enumerate().map(|(index, (repeat, case))| {
@@ -143,8 +165,8 @@ fn select<'a, T>(
     all: &'a [T],
     id: impl Fn(&T) -> &String,
     selection: &ScenarioSelection,
-    whose: &str,
-) -> Result<Vec<&'a T>, String> {
+    whose: &'static str,
+) -> Result<Vec<&'a T>, SelectionError> {
     let ids = match selection {
         ScenarioSelection::All => return Ok(all.iter().collect()),
         ScenarioSelection::First(number) => return Ok(all.iter().take(*number).collect()),
@@ -154,16 +176,12 @@ fn select<'a, T>(
     for wanted in ids {
         match all.iter().find(|one| id(one) == wanted) {
             Some(one) => found.push(one),
-            None => unknown.push(wanted.as_str()),
+            None => unknown.push(wanted.clone()),
         }
     }
     if !unknown.is_empty() {
-        let known: Vec<&str> = all.iter().map(|one| id(one).as_str()).collect();
-        return Err(format!(
-            "--scenarios names `{}`, which {whose} does not have; it has: {}",
-            unknown.join("`, `"),
-            known.join(", ")
-        ));
+        let known = all.iter().map(|one| id(one).clone()).collect();
+        return Err(SelectionError::Unknown { unknown, whose, known });
     }
     Ok(found)
 }
@@ -219,7 +237,7 @@ mod tests {
         }
     }
 
-    fn ids(selection: &ScenarioSelection) -> Result<Vec<String>, String> {
+    fn ids(selection: &ScenarioSelection) -> Result<Vec<String>, SelectionError> {
         let scenarios = [scenario("a"), scenario("b"), scenario("c")];
         let cases = plan(&scenarios, selection, defaults())?;
         Ok(cases.into_iter().map(|case| case.scenario.id).collect())
@@ -232,7 +250,7 @@ mod tests {
         assert_eq!(ids(&ScenarioSelection::parse("99").unwrap()).unwrap(), ["a", "b", "c"]);
         assert_eq!(ids(&ScenarioSelection::parse("c, a").unwrap()).unwrap(), ["c", "a"]);
         assert!(ScenarioSelection::parse(",").is_err());
-        let error = ids(&ScenarioSelection::parse("a,x,y").unwrap()).unwrap_err();
+        let error = ids(&ScenarioSelection::parse("a,x,y").unwrap()).unwrap_err().to_string();
         assert!(error.contains("`x`, `y`") && error.contains("a, b, c"), "{error}");
     }
 
@@ -259,7 +277,7 @@ mod tests {
             .map(|case| (case.index, case.scenario.id.as_str(), case.repeat.unwrap()))
             .collect();
         assert_eq!(names, [(0, "c", 1), (1, "a", 1), (2, "c", 2), (3, "a", 2)]);
-        let error = planned("x", 1).unwrap_err();
+        let error = planned("x", 1).unwrap_err().to_string();
         assert!(error.contains("`x`, which the suite does not have"), "{error}");
     }
 

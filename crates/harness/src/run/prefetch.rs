@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::plan::PlannedCase;
 use super::seed::{SeedPurpose, derive_seed};
-use crate::scenario::generate::{GenerationAttempt, GenerationOutput, Generator};
+use crate::scenario::generate::{GenerationAttempt, GenerationOutput, Generator, GeneratorError};
 use selftest_models::journaled::for_run;
 use selftest_models::prompts::PromptLibrary;
 
@@ -20,7 +20,7 @@ pub(super) struct CaseGeneration {
     pub(super) attempts: Vec<GenerationAttempt>,
     /// Rejected prompts: number of the attempt, and the reason.
     pub(super) rejected: Vec<(u32, String)>,
-    pub(super) result: Result<GenerationOutput, String>,
+    pub(super) result: Result<GenerationOutput, GeneratorError>,
     /// Time spent generating.
     pub(super) duration: Duration,
 }

@@ -11,6 +11,25 @@ use selftest_text::digest;
 /// Maximum number of shards: one for each case of the longest suite.
 const MAX_SHARDS: usize = 10_000;
 
+/// A text is not a shard such as `1/4`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShardError {
+    /// It does not consist of two numbers.
+    #[error("expected K/N, such as 1/4 for the first of four shards")]
+    Syntax,
+    /// The number of shards is out of range.
+    #[error("expected 1 to {MAX_SHARDS} shards, found {0}")]
+    Count(usize),
+    /// The shard's own number is out of range.
+    #[error("there is no shard {number} of {of}: they count from 1 to {of}")]
+    Number {
+        /// Number of the shard.
+        number: usize,
+        /// Number of shards.
+        of: usize,
+    },
+}
+
 /// One of several shares that together contain all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
@@ -21,20 +40,20 @@ pub struct Shard {
 }
 
 impl FromStr for Shard {
-    type Err = String;
+    type Err = ShardError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ShardError> {
         let numbers = text
             .split_once('/')
             .and_then(|(number, of)| Some((number.trim().parse().ok()?, of.trim().parse().ok()?)));
         let Some((number, of)) = numbers else {
-            return Err("expected K/N, such as 1/4 for the first of four shards".to_owned());
+            return Err(ShardError::Syntax);
         };
         if of == 0 || of > MAX_SHARDS {
-            return Err(format!("expected 1 to {MAX_SHARDS} shards, found {of}"));
+            return Err(ShardError::Count(of));
         }
         if number == 0 || number > of {
-            return Err(format!("there is no shard {number} of {of}: they count from 1 to {of}"));
+            return Err(ShardError::Number { number, of });
         }
         Ok(Self { number, of })
     }
@@ -86,7 +105,7 @@ mod tests {
             ("-1/4", "expected K/N"),
             ("1/2/3", "expected K/N"),
         ] {
-            let error = text.parse::<Shard>().unwrap_err();
+            let error = text.parse::<Shard>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -24,8 +24,8 @@ use super::{safety, template};
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario, TaskStatus};
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, FinishReason, ReplySchema, SamplingParameters,
-    ThinkingMode, call_and_record,
+    CallRecord, ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, ReplySchema,
+    SamplingParameters, ThinkingMode, call_and_record,
 };
 use selftest_text::words::fold;
 
@@ -57,6 +57,36 @@ pub struct GeneratorMaterial {
     pub sources: ExcerptSources,
     /// Digests of the prompts of earlier runs, which are not repeated.
     pub asked_before: BTreeSet<String>,
+}
+
+/// No case could be generated.
+#[derive(Debug, thiserror::Error)]
+pub enum GeneratorError {
+    /// The template of the prompt cannot be rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The model gave no reply.
+    #[error("{model}: {source}")]
+    Model {
+        /// Full name of the model.
+        model: String,
+        /// The model's error.
+        source: ModelError,
+    },
+    /// The model wrote no usable prompt, and none can be built from the project.
+    #[error("no template fits the project")]
+    NoTemplate,
+}
+
+/// A reply is unusable. The next attempt quotes the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnusableReplyError(String);
+
+impl UnusableReplyError {
+    fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
 }
 
 /// A generated case with notes on its origin.
@@ -118,14 +148,15 @@ enum TryOutcome {
     /// An unusable reply. The next attempt may succeed.
     Rejected(String),
     /// An error of the model, which ends the case.
-    Failed(String),
+    Failed(GeneratorError),
 }
 
 impl TryOutcome {
-    fn rejection(&self) -> Option<&str> {
+    fn rejection(&self) -> Option<String> {
         match self {
             Self::Usable(_) => None,
-            Self::Rejected(why) | Self::Failed(why) => Some(why),
+            Self::Rejected(why) => Some(why.clone()),
+            Self::Failed(error) => Some(error.to_string()),
         }
     }
 }
@@ -234,7 +265,7 @@ impl Generator {
         attempts: &mut Vec<GenerationAttempt>,
         seed: impl Fn(u32) -> u64,
         on_rejected: impl Fn(u32, &str),
-    ) -> Result<GenerationOutput, String> {
+    ) -> Result<GenerationOutput, GeneratorError> {
         let named = own.excerpts.iter().cloned();
         let named =
             ExcerptSources::new(named.map(|one| SourceFile { path: one.path, text: one.text }));
@@ -244,11 +275,11 @@ impl Generator {
             for number in 1..=self.settings.max_attempts {
                 let attempt = GenerationTry::new(scenario, sources, seed(number), last.take());
                 let (call, outcome) = self.ask(library, &name, scenario, &attempt).await?;
-                let rejected = outcome.rejection().map(str::to_owned);
+                let rejected = outcome.rejection();
                 attempts.push(GenerationAttempt { call, rejected });
                 match outcome {
                     TryOutcome::Usable(case) => return Ok(GenerationOutput::new(case, None)),
-                    TryOutcome::Failed(why) => return Err(why),
+                    TryOutcome::Failed(error) => return Err(error),
                     TryOutcome::Rejected(why) => {
                         on_rejected(number, &why);
                         last = Some(why);
@@ -260,7 +291,7 @@ impl Generator {
         let mut draw = SeededDraw::new(seed(self.settings.max_attempts.saturating_add(1)));
         let is_new = |prompt: &str| !self.is_repeated(prompt);
         let case = template::case(ScenarioKind::of(scenario), sources, &mut draw, is_new)
-            .ok_or("no template fits the project")?;
+            .ok_or(GeneratorError::NoTemplate)?;
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         earlier.add(case.prompt.clone());
         drop(earlier);
@@ -287,7 +318,7 @@ impl Generator {
         name: &str,
         scenario: &Scenario,
         attempt: &GenerationTry,
-    ) -> Result<(CallRecord, TryOutcome), String> {
+    ) -> Result<(CallRecord, TryOutcome), GeneratorError> {
         let excerpt = &attempt.passage.excerpt;
         let values = GeneratorValues {
             description: &scenario.description,
@@ -299,7 +330,7 @@ impl Generator {
             form: attempt.form.map(AnswerForm::phrase),
             examples: &attempt.examples,
         };
-        let rendered = library.render(name, &values).map_err(|error| error.to_string())?;
+        let rendered = library.render(name, &values)?;
         let told = PromptInstructions::new(&rendered, attempt);
         let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } = self.settings;
         let sampling = SamplingParameters { temperature, max_tokens, seed: attempt.seed };
@@ -311,12 +342,15 @@ impl Generator {
             .with_thinking(ThinkingMode::from_settings(think, think_tokens));
         let (call, reply) = call_and_record(&*self.model, &request).await;
         // The transport has retried already.
-        let outcome = match &reply {
-            Ok(reply) => match self.accept(reply, attempt, &told) {
+        let outcome = match reply {
+            Ok(reply) => match self.accept(&reply, attempt, &told) {
                 Ok(case) => TryOutcome::Usable(case),
-                Err(why) => TryOutcome::Rejected(why),
+                Err(UnusableReplyError(why)) => TryOutcome::Rejected(why),
             },
-            Err(error) => TryOutcome::Failed(format!("{}: {error}", self.model.id())),
+            Err(error) => TryOutcome::Failed(GeneratorError::Model {
+                model: self.model.id().to_owned(),
+                source: error,
+            }),
         };
         Ok((call, outcome))
     }
@@ -327,24 +361,28 @@ impl Generator {
         reply: &ChatReply,
         attempt: &GenerationTry,
         told: &PromptInstructions,
-    ) -> Result<GeneratedCase, String> {
+    ) -> Result<GeneratedCase, UnusableReplyError> {
         let mut reply = match &reply.finish {
             FinishReason::Stop => read_reply(&reply.text)?,
             FinishReason::Length => {
-                return Err("the reply was cut by generator.max_tokens".to_owned());
+                return Err(UnusableReplyError::new("the reply was cut by generator.max_tokens"));
             }
             FinishReason::Repeated => {
-                return Err("the reply repeated itself without end".to_owned());
+                return Err(UnusableReplyError::new("the reply repeated itself without end"));
             }
-            FinishReason::Refusal(words) => return Err(format!("the model refused: {words}")),
-            FinishReason::Other(word) => return Err(format!("the reply ended with `{word}`")),
+            FinishReason::Refusal(words) => {
+                return Err(UnusableReplyError(format!("the model refused: {words}")));
+            }
+            FinishReason::Other(word) => {
+                return Err(UnusableReplyError(format!("the reply ended with `{word}`")));
+            }
         };
         let shown = PromptMaterial { instructions: &told.instructions, examples: &told.marks };
         if let Some(why) = rejection::rejection_reason(&reply.prompt, &shown) {
-            return Err(why);
+            return Err(UnusableReplyError(why));
         }
         if let Some(mark) = rejection::find_copied_mark(&reply.hints, &told.marks) {
-            return Err(format!("the hints copy an example: {mark}"));
+            return Err(UnusableReplyError(format!("the hints copy an example: {mark}")));
         }
         // Criteria copied from an example are dropped; the reply may still be usable.
         reply
@@ -354,7 +392,9 @@ impl Generator {
             && let Some(name) =
                 rejection::find_invented_name(&reply.prompt, &attempt.passage.excerpt)
         {
-            return Err(format!("the prompt names `{name}`, which the excerpt does not have"));
+            return Err(UnusableReplyError(format!(
+                "the prompt names `{name}`, which the excerpt does not have"
+            )));
         }
         // Near-duplicates are detected in the model's own words, without the wording added below.
         let asked = reply.prompt.clone();
@@ -366,16 +406,16 @@ impl Generator {
         };
         let broken = safety::violations(&case.prompt);
         if !broken.is_empty() {
-            return Err(format!("unsafe prompt ({})", broken.join(", ")));
+            return Err(UnusableReplyError(format!("unsafe prompt ({})", broken.join(", "))));
         }
         if self.material.asked_before.contains(&prompt_digest(&case.prompt)) {
-            return Err("an earlier run asked the same".to_owned());
+            return Err(UnusableReplyError::new("an earlier run asked the same"));
         }
         // Compared and added under one lock, so that two concurrent twins cannot both pass.
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prompt) = earlier.near_duplicate(&asked, NEAR_DUPLICATE) {
             let prompt = selftest_text::one_line(prompt, 120);
-            return Err(format!("too similar to an earlier prompt: {prompt}"));
+            return Err(UnusableReplyError(format!("too similar to an earlier prompt: {prompt}")));
         }
         earlier.add(asked);
         Ok(case)
@@ -453,7 +493,7 @@ impl GenerationTry {
     }
 
     /// Builds a case from a reply, with verified quotes and a request that names its subject.
-    fn grounded(&self, reply: GeneratedReply) -> Result<GeneratedCase, String> {
+    fn grounded(&self, reply: GeneratedReply) -> Result<GeneratedCase, UnusableReplyError> {
         let excerpt = &self.passage.excerpt;
         let quoted = |fact: &String| find_quote(&excerpt.text, fact);
         let mut facts: Vec<String> = Vec::new();
@@ -464,12 +504,15 @@ impl GenerationTry {
         }
         // Without a verified quote, the case would rest on the model's claims.
         if facts.is_empty() {
-            return Err(format!("none of its facts is a quote from {}", excerpt.path));
+            return Err(UnusableReplyError(format!(
+                "none of its facts is a quote from {}",
+                excerpt.path
+            )));
         }
         // A request that contains its own answer tests nothing.
         facts.retain(|fact| !rejection::contains_quote(&reply.prompt, fact));
         let Some(fact) = facts.first() else {
-            return Err("the prompt gives its facts away".to_owned());
+            return Err(UnusableReplyError::new("the prompt gives its facts away"));
         };
         let expectations = self.expectations(&reply, fact);
         let mut prompt = self.clear(reply.prompt)?;
@@ -513,7 +556,7 @@ impl GenerationTry {
     }
 
     /// Completes the prompt with the file, section and form if they are missing.
-    fn clear(&self, mut prompt: String) -> Result<String, String> {
+    fn clear(&self, mut prompt: String) -> Result<String, UnusableReplyError> {
         let source = template::source_wording(&self.passage);
         let folded = fold(&prompt);
         let names_file = folded.contains(&fold(&self.passage.excerpt.path));
@@ -539,7 +582,10 @@ impl GenerationTry {
         let states_form = matches!(self.kind, ScenarioKind::Summary | ScenarioKind::Evidence);
         if let Some(form) = self.form.filter(|_| states_form) {
             if !form.fits(&folded) {
-                return Err(format!("what the prompt asks cannot be answered {}", form.phrase()));
+                return Err(UnusableReplyError(format!(
+                    "what the prompt asks cannot be answered {}",
+                    form.phrase()
+                )));
             }
             if !form.is_requested_in(&prompt) {
                 prompt += &format!(" {}", form.instruction());
@@ -554,7 +600,7 @@ impl GenerationTry {
 ///
 /// Unlike the judge's reader it is lenient: a misread prompt makes a useless case, never a false
 /// verdict.
-pub fn read_reply(reply: &str) -> Result<GeneratedReply, String> {
+pub fn read_reply(reply: &str) -> Result<GeneratedReply, UnusableReplyError> {
     let trimmed = reply.trim();
     let unfenced = trimmed
         .strip_prefix("```")
@@ -563,7 +609,8 @@ pub fn read_reply(reply: &str) -> Result<GeneratedReply, String> {
     let read = match serde_json::from_str::<GeneratedReply>(unfenced) {
         Ok(read) => read,
         Err(_) => read_marked_text(trimmed).ok_or_else(|| {
-            format!("not a prompt with hints: {}", selftest_text::one_line(reply, 120))
+            let start = selftest_text::one_line(reply, 120);
+            UnusableReplyError(format!("not a prompt with hints: {start}"))
         })?,
     };
     let read = GeneratedReply {
@@ -573,10 +620,10 @@ pub fn read_reply(reply: &str) -> Result<GeneratedReply, String> {
     };
     for (name, field) in [("prompt", &read.prompt), ("hints", &read.hints)] {
         if !field.chars().any(char::is_alphanumeric) {
-            return Err(format!("the {name} is empty"));
+            return Err(UnusableReplyError(format!("the {name} is empty")));
         }
         if field.chars().count() > MAX_FIELD {
-            return Err(format!("the {name} is over {MAX_FIELD} characters"));
+            return Err(UnusableReplyError(format!("the {name} is over {MAX_FIELD} characters")));
         }
     }
     Ok(read)
@@ -667,10 +714,10 @@ mod tests {
         let of = |facts: &[&str]| attempt.grounded(reply("Summarise the ports.", facts));
         let case = of(&["The server  listens on\nport 7700 by default.", fact, "It is invented."]);
         assert_eq!(case.unwrap().grounds.facts, [fact]);
-        assert!(of(&["It is invented."]).unwrap_err().contains("docs/usage.md"));
+        assert!(of(&["It is invented."]).unwrap_err().0.contains("docs/usage.md"));
         assert!(of(&[]).is_err());
         let away = format!("Is it right that {fact}");
-        assert!(attempt.grounded(reply(&away, &[fact])).unwrap_err().contains("away"));
+        assert!(attempt.grounded(reply(&away, &[fact])).unwrap_err().0.contains("away"));
     }
 
     #[test]

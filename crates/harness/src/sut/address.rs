@@ -31,6 +31,35 @@ pub enum TargetHost {
     Ip(IpAddr),
 }
 
+/// A text is not an address such as `api.example.com:443`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostPortError {
+    /// It contains no colon.
+    #[error("expected `host:port`, such as `api.example.com:443`")]
+    Syntax,
+    /// The port is missing or out of range.
+    #[error("expected a port between 1 and 65535 after the last colon")]
+    Port,
+    /// The brackets contain something else than an IPv6 address.
+    #[error("expected an IPv6 address between the brackets")]
+    Brackets,
+    /// An IPv6 address has no brackets.
+    #[error("an IPv6 address stands in brackets, as in `[::1]:443`")]
+    NoBrackets,
+    /// The host contains a `*`.
+    #[error("names are looked up before each case, so that `*` stands for none: list each name")]
+    Wildcard,
+    /// The host is neither a name nor an IP address.
+    #[error(
+        "expected the name of a machine (in ASCII, without a scheme or a path) or its address \
+         before the port"
+    )]
+    Host,
+    /// The IP address cannot be connected to.
+    #[error("{0} is the address of no machine")]
+    NoMachine(IpAddr),
+}
+
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
@@ -42,25 +71,22 @@ impl fmt::Display for HostPort {
 }
 
 impl FromStr for HostPort {
-    type Err = String;
+    type Err = HostPortError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected `host:port`, such as `api.example.com:443`".to_owned();
-        let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
+    fn from_str(text: &str) -> Result<Self, HostPortError> {
+        let (host, port) = text.rsplit_once(':').ok_or(HostPortError::Syntax)?;
         let port = match port.parse() {
             // Rejects signs and leading zeros, which `parse` accepts.
             Ok(port @ 1..) if port.to_string() == text[host.len() + 1..] => port,
-            _ => return Err("expected a port between 1 and 65535 after the last colon".to_owned()),
+            _ => return Err(HostPortError::Port),
         };
         Ok(Self { host: host_of(host)?, port })
     }
 }
 
-fn host_of(host: &str) -> Result<TargetHost, String> {
+fn host_of(host: &str) -> Result<TargetHost, HostPortError> {
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        let ip: Ipv6Addr = inner
-            .parse()
-            .map_err(|_| "expected an IPv6 address between the brackets".to_owned())?;
+        let ip: Ipv6Addr = inner.parse().map_err(|_| HostPortError::Brackets)?;
         // `::ffff:192.0.2.1` is the same host as `192.0.2.1`.
         return machine(IpAddr::V6(ip).to_canonical());
     }
@@ -68,14 +94,10 @@ fn host_of(host: &str) -> Result<TargetHost, String> {
         return machine(IpAddr::V4(ip));
     }
     if host.contains(':') {
-        return Err("an IPv6 address stands in brackets, as in `[::1]:443`".to_owned());
+        return Err(HostPortError::NoBrackets);
     }
     if host.contains('*') {
-        return Err(
-            "names are looked up before each case, so that `*` stands for none: list each \
-                    name"
-                .to_owned(),
-        );
+        return Err(HostPortError::Wildcard);
     }
     let name = host.to_ascii_lowercase();
     let is_label = |label: &str| {
@@ -85,26 +107,22 @@ fn host_of(host: &str) -> Result<TargetHost, String> {
     // Such as `127.1`, which some libraries parse as an IP address.
     let is_number = name.rsplit('.').next().is_some_and(|last| last.parse::<u64>().is_ok());
     if name.len() > MAX_NAME || !name.split('.').all(is_label) || is_number {
-        return Err(
-            "expected the name of a machine (in ASCII, without a scheme or a path) or its \
-                    address before the port"
-                .to_owned(),
-        );
+        return Err(HostPortError::Host);
     }
     Ok(TargetHost::Name(name))
 }
 
-fn machine(ip: IpAddr) -> Result<TargetHost, String> {
+fn machine(ip: IpAddr) -> Result<TargetHost, HostPortError> {
     if ip.is_unspecified() || ip.is_multicast() {
-        return Err(format!("{ip} is the address of no machine"));
+        return Err(HostPortError::NoMachine(ip));
     }
     Ok(TargetHost::Ip(ip))
 }
 
 impl TryFrom<String> for HostPort {
-    type Error = String;
+    type Error = HostPortError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, HostPortError> {
         text.parse()
     }
 }

@@ -37,6 +37,11 @@ fn is_valid(id: &str) -> bool {
         && bytes[23..].iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
+/// A text is not an id of the namespace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not of the form selftest-YYYYMMDD-HHMM-<random>")]
+pub struct NamespaceIdError(String);
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -56,12 +61,12 @@ macro_rules! id {
         }
 
         impl TryFrom<String> for $name {
-            type Error = String;
-            fn try_from(id: String) -> Result<Self, String> {
+            type Error = NamespaceIdError;
+            fn try_from(id: String) -> Result<Self, NamespaceIdError> {
                 if is_valid(&id) {
                     Ok(Self(id))
                 } else {
-                    Err(format!("`{id}` is not of the form selftest-YYYYMMDD-HHMM-<random>"))
+                    Err(NamespaceIdError(id))
                 }
             }
         }

@@ -14,11 +14,11 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::environment::{passed_on, variable};
 use super::process::{StderrBuffer, SupervisedProcess};
-use super::{CommandHost, DEFAULT_PATH};
+use super::{CommandHost, DEFAULT_PATH, ProgramStartError};
 use crate::sut::namespace::SessionId;
 use selftest_checks::check::{CommandCheck, CommandOutcome};
 use selftest_sandbox::limits::SandboxMode;
-use selftest_sandbox::{CaseGroup, EXIT_NOT_STARTED, SandboxUnavailableError};
+use selftest_sandbox::{CaseGroup, EXIT_NOT_STARTED};
 
 /// Maximum time that the pipes of a finished command may stay open.
 const GRACE: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ impl CommandRunner {
         });
         let (mut process, _group, _scratch) = match started {
             Ok(started) => started,
-            Err(why) => return CommandOutcome::NotStarted { why },
+            Err(error) => return CommandOutcome::NotStarted { why: error.to_string() },
         };
         let mut stdin = process.stdin.take();
         let answer = answer.as_bytes().to_vec();
@@ -102,11 +102,9 @@ impl CommandRunner {
         case: &str,
         workspace: Option<&Path>,
         scratch: &Path,
-    ) -> Result<(SupervisedProcess, Option<CaseGroup>), String> {
+    ) -> Result<(SupervisedProcess, Option<CaseGroup>), ProgramStartError> {
         let host = &self.host;
-        if let Err(SandboxUnavailableError { what, advice }) = host.standing() {
-            return Err(format!("it cannot be kept in its sandbox: {what}; {advice}"));
-        }
+        host.standing().map_err(|error| ProgramStartError::Sandbox(error.clone()))?;
         let path = variable(&host.environment, "PATH").map_or(OsStr::new(DEFAULT_PATH), OsStr::new);
         let found = host.find(command.run.program(), path)?;
         let folder = workspace.unwrap_or(&host.project);
@@ -132,7 +130,7 @@ impl CommandRunner {
             folder,
             &stderr,
         );
-        Ok((started.map_err(|error| error.to_string())?, group))
+        Ok((started?, group))
     }
 }
 

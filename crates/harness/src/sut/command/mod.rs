@@ -24,6 +24,7 @@ mod session;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -85,12 +86,42 @@ pub struct CommandHost {
     pub facts: Arc<HostFacts>,
 }
 
+/// A program, or something that it needs, is unavailable.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProgramStartError {
+    #[error("{} is not executable", .0.display())]
+    NotExecutable(PathBuf),
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    #[error("there is no program `{0}` on PATH")]
+    NotOnPath(String),
+    #[error("it cannot be kept in its sandbox: {}; {}", .0.what, .0.advice)]
+    Sandbox(SandboxUnavailableError),
+    #[error("cannot make the scratch folder {}: {source}", path.display())]
+    Scratch { path: PathBuf, source: io::Error },
+    #[error("cannot make a control group: {0}")]
+    CaseGroup(#[source] io::Error),
+    #[error(transparent)]
+    Spawn(#[from] SutError),
+}
+
+/// The run has no control group.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct NoRunGroupError(String);
+
+impl NoRunGroupError {
+    fn new(why: impl std::fmt::Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
 /// Facts about the machine and the project, determined before the first program starts.
 #[derive(Debug, Default)]
 pub struct HostFacts {
     standing: OnceLock<Result<SandboxSupport, SandboxUnavailableError>>,
     hidden: OnceLock<HiddenFiles>,
-    group: OnceLock<Result<RunGroup, String>>,
+    group: OnceLock<Result<RunGroup, NoRunGroupError>>,
     names: NameCache,
 }
 
@@ -108,20 +139,25 @@ impl CommandHost {
 
     /// Returns the control group of this run's programs, or the reason why there is none. Blocks
     /// the first time.
-    fn group(&self) -> Result<&RunGroup, &str> {
+    fn group(&self) -> Result<&RunGroup, &NoRunGroupError> {
         let is_off = self.standing().is_ok_and(|standing| standing.level == SandboxLevel::Off);
         let make = || {
-            if is_off { Err("there is no sandbox".to_owned()) } else { RunGroup::create() }
+            if is_off {
+                return Err(NoRunGroupError::new("there is no sandbox"));
+            }
+            RunGroup::create().map_err(NoRunGroupError::new)
         };
-        self.facts.group.get_or_init(make).as_ref().map_err(String::as_str)
+        self.facts.group.get_or_init(make).as_ref()
     }
 
     /// Creates a control group for one case, if available, and adds it to the policy. The error is
     /// one of the kernel's.
-    fn create_case_group(&self, policy: &mut SandboxPolicy) -> Result<Option<CaseGroup>, String> {
+    fn create_case_group(
+        &self,
+        policy: &mut SandboxPolicy,
+    ) -> Result<Option<CaseGroup>, ProgramStartError> {
         let Ok(run) = self.group() else { return Ok(None) };
-        let group = run.create_case(&policy.limits);
-        let group = group.map_err(|error| format!("cannot make a control group: {error}"))?;
+        let group = run.create_case(&policy.limits).map_err(ProgramStartError::CaseGroup)?;
         policy.cgroup = Some(group.path().to_owned());
         policy.cgroup_counts_processes = run.enforced_limits().processes;
         Ok(Some(group))
@@ -146,7 +182,7 @@ impl CommandHost {
 
     /// Finds a program as a shell would from the project folder. The error explains why it was not
     /// found.
-    fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, String> {
+    fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, ProgramStartError> {
         // As in a shell, a name with a slash is not searched on PATH.
         let candidates: Vec<PathBuf> = if name.contains('/') {
             let path = self.project.join(name);
@@ -158,14 +194,14 @@ impl CommandHost {
         };
         let found = candidates.iter().find(|path| is_executable(path));
         found.cloned().ok_or_else(|| match candidates.iter().find(|path| path.is_file()) {
-            Some(path) => format!("{} is not executable", path.display()),
-            None if name.contains('/') => format!("there is no {}", candidates[0].display()),
-            None => format!("there is no program `{name}` on PATH"),
+            Some(path) => ProgramStartError::NotExecutable(path.clone()),
+            None if name.contains('/') => ProgramStartError::Missing(candidates[0].clone()),
+            None => ProgramStartError::NotOnPath(name.to_owned()),
         })
     }
 
     /// Creates a folder that only this user can enter. The error is an I/O error.
-    fn make_scratch(&self, name: &str) -> Result<ScratchFolder, String> {
+    fn make_scratch(&self, name: &str) -> Result<ScratchFolder, ProgramStartError> {
         ScratchFolder::make(&self.scratch_root, name)
     }
 
@@ -202,7 +238,8 @@ impl CommandSetup {
             .run
             .split_first()
             .ok_or_else(|| not_started(format!("{}.run names no program", self.section)))?;
-        let found = self.host.find(name, self.path()).map_err(not_started)?;
+        let found = self.host.find(name, self.path());
+        let found = found.map_err(|error| not_started(error.to_string()))?;
         let mut program = vec![found.into_os_string()];
         program.extend(arguments.iter().map(OsString::from));
         Ok(program)
@@ -340,7 +377,7 @@ impl CommandSut {
     fn make_scratch(&self, name: &str) -> Result<ScratchFolder, SutError> {
         let hint = || Some("free the disk, or make the folder above it writable".to_owned());
         let made = self.setup.host.make_scratch(name);
-        made.map_err(|what| SutError::NotStarted { what, hint: hint() })
+        made.map_err(|error| SutError::NotStarted { what: error.to_string(), hint: hint() })
     }
 
     /// Creates the copy of the project that a case works in, within its scratch folder.
@@ -376,8 +413,12 @@ impl SystemUnderTest for CommandSut {
     fn isolation(&self) -> Isolation {
         match self.setup.host.standing() {
             Ok(standing) => {
-                let group =
-                    self.setup.host.group().map(RunGroup::enforced_limits).map_err(str::to_owned);
+                let group = self
+                    .setup
+                    .host
+                    .group()
+                    .map(RunGroup::enforced_limits)
+                    .map_err(ToString::to_string);
                 isolation::describe_isolation(standing, &group, &self.setup.settings)
             }
             Err(SandboxUnavailableError { what, .. }) => Isolation {
@@ -461,7 +502,8 @@ impl CommandSut {
             policy.write.push(scratch.path.clone());
             policy.notes_file = Some(scratch.notes());
             self.setup.grant_addresses(&mut policy).await?;
-            let group = self.setup.host.create_case_group(&mut policy).map_err(SutError::failed)?;
+            let group = self.setup.host.create_case_group(&mut policy);
+            let group = group.map_err(|error| SutError::failed(error.to_string()))?;
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
             let rooms = CaseResources { workspace, scratch, group };
             Ok(CommandSession::new(setup, task.clone(), rooms, has_skill, policy))

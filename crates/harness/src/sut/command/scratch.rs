@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::ProgramStartError;
 use crate::sut::namespace::SessionId;
 use selftest_sandbox::stale_folder;
 
@@ -29,11 +30,9 @@ pub(super) struct ScratchFolder {
 
 impl ScratchFolder {
     /// Creates a folder that only this user can enter. The error is an I/O error.
-    pub(super) fn make(root: &Path, name: &str) -> Result<Self, String> {
+    pub(super) fn make(root: &Path, name: &str) -> Result<Self, ProgramStartError> {
         let path = root.join(name);
-        let failed = |error: io::Error| {
-            format!("cannot make the scratch folder {}: {error}", path.display())
-        };
+        let failed = |source| ProgramStartError::Scratch { path: path.clone(), source };
         fs::create_dir_all(root).map_err(failed)?;
         for number in 0..MAX_TRIES {
             match Self::try_make(&path) {

@@ -31,7 +31,9 @@ pub(super) struct TaskClient {
     token: Option<SecretString>,
 }
 
-/// The request failed.
+/// A request failed, or its response is unusable.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
 pub(super) struct RequestError {
     /// Error on one line, with method and address.
     pub(super) what: String,
@@ -54,7 +56,7 @@ pub(super) struct HttpAnswer {
 
 impl HttpAnswer {
     /// Parses the body as JSON. The error describes what was received instead.
-    pub(super) fn json(&self) -> Result<Value, String> {
+    pub(super) fn json(&self) -> Result<Value, RequestError> {
         serde_json::from_slice(&self.body).map_err(|_| {
             let text = String::from_utf8_lossy(&self.body);
             let what = match text.trim_start() {
@@ -62,7 +64,7 @@ impl HttpAnswer {
                 html if html.starts_with('<') => format!("HTML: {}", one_line(html, MAX_QUOTE)),
                 other => format!("text: {}", one_line(other, MAX_QUOTE)),
             };
-            format!("{} answered with no JSON but {what}", self.request)
+            format!("{} answered with no JSON but {what}", self.request).into()
         })
     }
 }
@@ -98,9 +100,9 @@ impl TaskClient {
     }
 
     /// Checks that a server responds at the address.
-    pub(super) async fn reach(&self) -> Result<(), String> {
+    pub(super) async fn reach(&self) -> Result<(), RequestError> {
         let answer = self.client.get(self.base.clone()).send().await;
-        answer.map(drop).map_err(|error| format!("GET {}: {}", self.base, causes(&error)))
+        answer.map(drop).map_err(|error| format!("GET {}: {}", self.base, causes(&error)).into())
     }
 
     /// Sends a call with these values in its templates. Any status but 2xx is an error.

@@ -89,11 +89,11 @@ impl SystemUnderTest for HttpSut {
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
             // Any response is sufficient: the server need not serve its root.
-            let Err(what) = self.shared.client.reach().await else {
+            let Err(error) = self.shared.client.reach().await else {
                 return Ok(());
             };
             Err(SutError::NotStarted {
-                what: self.shared.redactor.apply(&what).into_owned(),
+                what: self.shared.redactor.apply(&error.what).into_owned(),
                 hint: Some(
                     "start the server, or correct sut.http.base_url in the config".to_owned(),
                 ),
@@ -173,7 +173,7 @@ impl HttpSession {
     async fn submit_task(&mut self, prompt: &str) -> Result<SutReply, SutError> {
         let settings = &self.shared.settings;
         let answer = self.call(&settings.submit, ("prompt", prompt)).await?;
-        let body = answer.json().map_err(SutError::failed)?;
+        let body = answer.json().map_err(|error| SutError::failed(error.what))?;
         self.task_id = Some(task_id(&body, &settings.task_id).map_err(|why| {
             SutError::failed(format!("{} answered without a usable task id: {why}", answer.request))
         })?);
@@ -232,7 +232,7 @@ impl HttpSession {
     fn read(&mut self, answer: &HttpAnswer) -> Result<PollState, SutError> {
         let shared = Arc::clone(&self.shared);
         let settings = &shared.settings;
-        let body = answer.json().map_err(SutError::failed)?;
+        let body = answer.json().map_err(|error| SutError::failed(error.what))?;
         let word = body.pointer(&settings.status).and_then(Value::as_str).ok_or_else(|| {
             SutError::failed(format!(
                 "{} answered without a status at {}; {}",
@@ -318,14 +318,25 @@ fn describe_keys(body: &Value) -> String {
     }
 }
 
+/// The response to a submit has no usable id.
+#[derive(Debug, thiserror::Error)]
+enum TaskIdError {
+    #[error("there is no {0}")]
+    Missing(String),
+    #[error("{0} is neither text nor a number")]
+    Type(String),
+    #[error("`{}`", one_line(_0, 60))]
+    Invalid(String),
+}
+
 /// Returns the id in the response to a submit. It is inserted into URL paths, so untrusted values
 /// are restricted to plausible ids.
-fn task_id(body: &Value, pointer: &str) -> Result<String, String> {
+fn task_id(body: &Value, pointer: &str) -> Result<String, TaskIdError> {
     let id = match body.pointer(pointer) {
         Some(Value::String(id)) => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
-        Some(_) => return Err(format!("{pointer} is neither text nor a number")),
-        None => return Err(format!("there is no {pointer}")),
+        Some(_) => return Err(TaskIdError::Type(pointer.to_owned())),
+        None => return Err(TaskIdError::Missing(pointer.to_owned())),
     };
     if id.is_empty()
         || id == "."
@@ -333,7 +344,7 @@ fn task_id(body: &Value, pointer: &str) -> Result<String, String> {
         || id.len() > MAX_ID
         || id.contains(char::is_control)
     {
-        return Err(format!("`{}`", one_line(&id, 60)));
+        return Err(TaskIdError::Invalid(id));
     }
     Ok(id)
 }
