@@ -88,7 +88,7 @@ fn answers_are_judged_again_and_nobody_is_asked_for_new_ones() {
     assert_valid(&workspace, &report);
     let page = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
     let again = format!("selftest judge rejudge {} --seed {}", first.run_id(), first.0["seed"]);
-    for part in ["## Judged Again", "1 pass to fail, 1 fail to pass", "| FAIL | PASS |", &again] {
+    for part in ["## Rejudged", "1 pass to fail, 1 fail to pass", "| FAIL | PASS |", &again] {
         assert!(page.contains(part), "no `{part}` in {page}");
     }
 }
@@ -108,7 +108,7 @@ fn another_judge_is_named_and_the_last_line_says_what_changed() {
     let expected = "verdicts changed: 1 of 2 cases (0 pass to fail, 1 fail to pass); both judges \
                     agree on 1 of 2 cases (50 %), kappa 0.00";
     assert!(last.starts_with(expected), "{last}");
-    let words = format!("answers of {}, which {OPENAI} judged", first.run_id());
+    let words = format!("answers of {}, judged before by {OPENAI}", first.run_id());
     let _ = run.stdout_contains(&words);
 }
 

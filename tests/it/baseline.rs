@@ -319,5 +319,5 @@ fn a_run_that_was_killed_is_no_baseline() {
     report["complete"] = json!(false);
     let workspace = workspace.file("half.json", report.to_string());
     let run = workspace.args(["baseline", "accept", "half.json"]).run().exit(2);
-    run.one_error(&["cannot be a baseline: it was not finished"]).stderr_contains("hint:");
+    run.one_error(&["cannot be a baseline: it did not finish"]).stderr_contains("hint:");
 }

@@ -120,12 +120,12 @@ fn what_is_tested_cannot_read_the_reports_of_an_earlier_run() {
 #[test]
 fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
     for (report, exit, words) in [
-        ("pdf=x", 2, "there is no report `pdf`, expected one of: "),
+        ("pdf=x", 2, "unknown report `pdf`, expected one of: "),
         ("md", 2, "`md` needs a path: md=PATH"),
         ("md=a,md=b", 2, "error: --report names `md` twice"),
         ("md=config", 5, "error: cannot write the md report to config: it is a folder"),
         ("md=agent.py/x/y.md", 5, "error: cannot write the md report to agent.py/x/y.md: "),
-        ("md=a/b,json=a/./b", 5, "error: the reports md and json have the same file: a/"),
+        ("md=a/b,json=a/./b", 5, "error: the reports md and json would write to the same file: a/"),
     ] {
         let workspace = workspace("");
         let run = with(&workspace, &["--report", report]).run().exit(exit);
@@ -351,7 +351,7 @@ fn other_runs_write_reports_too_and_an_experiment_says_why_not() {
     let is_there = |path: &str| workspace.path(path).is_file();
     assert!(is_there("judged.xml") && is_there("judged.md"));
     let text = fs::read_to_string(workspace.path("judged.md")).unwrap();
-    assert!(text.contains("## Judged Again"), "{text}");
+    assert!(text.contains("## Rejudged"), "{text}");
     let _ = args(&["judge", "rejudge", "latest", "--report=md=a,md=b"])
         .exit(2)
         .one_error(&["`md` twice"]);

@@ -87,8 +87,8 @@ fn a_dated_version_and_an_alias_are_the_model_and_reports_name_them() {
         assert_eq!(report["usage"]["judge"]["served_models"], json!([served]));
         assert_eq!(report["usage"]["generator"]["served_models"], json!(["gpt-4o-mini"]));
         let markdown = run.markdown();
-        assert!(markdown.contains(&format!("- Answered as judge: {served}\n")), "{markdown}");
-        assert!(markdown.contains("- Answered as generator: gpt-4o-mini\n"), "{markdown}");
+        assert!(markdown.contains(&format!("- Served model of judge: {served}\n")), "{markdown}");
+        assert!(markdown.contains("- Served model of generator: gpt-4o-mini\n"), "{markdown}");
     }
 }
 

@@ -53,7 +53,7 @@ fn a_judge_that_nobody_measured_is_shown_a_few_known_answers_once() {
     let run = workspace.run().exit(0);
     let run = run.stderr_contains("not measured; tells 8 of 8 pairs of a good and a bad answer");
     let markdown = run.markdown();
-    assert!(markdown.contains("on a first impression it tells 8 of 8 pairs"), "{markdown}");
+    assert!(markdown.contains("in a quick check it tells 8 of 8 pairs"), "{markdown}");
     let report = run.report();
     let impression = &report.0["models"]["judge_impression"];
     assert_eq!(impression, &serde_json::json!({ "right": 8, "pairs": 8 }));
@@ -96,7 +96,7 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
     // What was measured stands in the next run's first line and in its report.
     let run = workspace.args(["--exit-zero"]).run().exit(0);
     let run = run.stderr_contains("AUC ").stderr_contains("on 160 known answers");
-    assert!(run.markdown().contains("- Judge measured: AUC "), "{}", run.markdown());
+    assert!(run.markdown().contains("- Judge benchmark: AUC "), "{}", run.markdown());
     let report = run.report();
     let verdict = &report.case().0["steps"][0]["judgement"]["verdict"];
     assert_eq!(verdict["state"], "scored", "{verdict}");

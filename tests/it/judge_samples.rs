@@ -44,8 +44,8 @@ fn the_mean_counts_and_a_sample_without_a_score_is_no_zero() {
     let words = "3 verdicts on 1 answer, standard deviation on one answer 0.28, 1 answer passes by \
                  some of them only, 1 verdict without a score";
     let page = run.markdown();
-    assert!(page.contains(&format!("- Judge asked several times: {words}")), "{page}");
-    let _ = run.stdout_contains(&format!("judge asked several times: {words}"));
+    assert!(page.contains(&format!("- Judge samples: {words}")), "{page}");
+    let _ = run.stdout_contains(&format!("judge samples: {words}"));
     let schema = workspace.args(["config", "schema", "report"]).run().exit(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     jsonschema::validate(&schema, &report.0).unwrap_or_else(|error| panic!("{error}: {report}"));

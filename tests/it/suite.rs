@@ -221,7 +221,7 @@ fn a_case_without_a_verdict_is_counted_and_no_zero() {
         .compare(&frozen.run_id, &run_id, &[])
         .exit(0)
         .stdout_contains("not compared")
-        .stdout_contains("without a verdict, in no average: 0 of 2 in A, 1 of 2 in B");
+        .stdout_contains("without a verdict, not in the averages: 0 of 2 in A, 1 of 2 in B");
 }
 
 #[test]

@@ -20,13 +20,13 @@ pub struct AcceptedBaseline {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptError {
     /// The run was killed or stopped.
-    #[error("it was not finished")]
+    #[error("it did not finish")]
     Incomplete,
     /// The run is one arm of an experiment.
     #[error("it is an arm of an experiment")]
     Arm,
     /// No case was run.
-    #[error("no case of it was run")]
+    #[error("none of its cases was run")]
     Empty,
 }
 

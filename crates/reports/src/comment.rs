@@ -85,7 +85,7 @@ fn headline(report: &ReportDocument) -> String {
     if let Some(gate) = &report.gate {
         let counted = [
             (CaseChange::Regression, "regression"),
-            (CaseChange::Unconfirmed, "miss that could not be confirmed"),
+            (CaseChange::Unconfirmed, "unconfirmed failure"),
             (CaseChange::Flaky, "flaky case"),
             (CaseChange::Fixed, "fixed case"),
             (CaseChange::New, "new case"),
@@ -107,16 +107,11 @@ fn headline(report: &ReportDocument) -> String {
 fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFinding) {
     if let Some(why) = &gate.judge_difference {
         let why = escape_untrusted(why, MAX_REASON);
-        let _ = writeln!(
-            text,
-            "> {why}. What a judge decides was not compared; accept a new baseline.\n"
-        );
+        let _ =
+            writeln!(text, "> {why}. Judged results were not compared; accept a new baseline.\n");
     }
     if gate.beyond_chance {
-        text.push_str(
-            "> So many cases failed at once that chance does not explain it; nothing was run \
-             again.\n\n",
-        );
+        text.push_str("> Too many failures to be flakiness; nothing was retried.\n\n");
     }
     if gate.compared == 0 {
         text.push_str("> Nothing could be compared with the baseline.\n\n");
@@ -124,7 +119,7 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
     for (change, heading) in [
         (CaseChange::Regression, "Regressions"),
         (CaseChange::Unconfirmed, "Not confirmed"),
-        (CaseChange::Undecided, "Without a verdict, passed before"),
+        (CaseChange::Undecided, "No verdict, passed before"),
         (CaseChange::Flaky, "Flaky"),
         (CaseChange::StillFailing, "Still failing"),
         (CaseChange::Fixed, "Fixed"),
@@ -177,7 +172,7 @@ fn failures(text: &mut String, report: &ReportDocument) {
     let failed: Vec<&CaseDocument> =
         report.cases.iter().filter(|case| case.pass == Some(false)).collect();
     let open: Vec<&CaseDocument> = report.cases.iter().filter(|case| case.pass.is_none()).collect();
-    for (heading, found) in [("Failed", &failed), ("Without a verdict", &open)] {
+    for (heading, found) in [("Failed", &failed), ("No verdict", &open)] {
         if found.is_empty() {
             continue;
         }
@@ -256,7 +251,7 @@ fn is_plain_address(link: &str) -> bool {
 
 /// Truncates a comment at a line break, leaving no section open.
 fn truncate_comment(text: &str, limit: usize) -> String {
-    const CUT: &str = "\n\nThis is cut here; the report has the rest.\n";
+    const CUT: &str = "\n\nTruncated here; the report has the full text.\n";
     const CLOSE: &str = "\n</details>";
     let mut end = limit.saturating_sub(CUT.len() + CLOSE.len());
     // Do not cut inside a character.
@@ -401,7 +396,7 @@ mod tests {
             &format!("{}\n\n<details>\n{}", "a ".repeat(100), "b ".repeat(900)),
             600,
         );
-        assert!(cut.ends_with("the rest.\n") && !cut.contains("<details>"), "{cut}");
+        assert!(cut.ends_with("the full text.\n") && !cut.contains("<details>"), "{cut}");
     }
 
     #[test]

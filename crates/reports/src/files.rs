@@ -23,7 +23,7 @@ const MAX_INDEXED: usize = 5_000;
 #[derive(Debug, thiserror::Error)]
 pub enum ReportFilesError {
     /// A folder cannot be created, or something else has its name.
-    #[error("cannot use {} as a folder for reports: {cause}", path.display())]
+    #[error("cannot use {} as the report folder: {cause}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum ReportFilesError {
         cause: io::Error,
     },
     /// A report with this name already exists.
-    #[error("{} exists already, expected a run without a report", path.display())]
+    #[error("{} already exists, expected a new file", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -56,9 +56,9 @@ impl ReportFilesError {
                 "free some space, or set reports.json_folder and reports.markdown_folder to folders on another disk"
             }
             ReportFilesError::Folder { .. } | ReportFilesError::NotWritable { .. } => {
-                "set reports.json_folder and reports.markdown_folder in the config to folders that you can write to"
+                "set reports.json_folder and reports.markdown_folder in the config to writable folders"
             }
-            ReportFilesError::Exists { .. } => "start again: every run has a name of its own",
+            ReportFilesError::Exists { .. } => "rerun: each run gets a new name",
         }
     }
 }
@@ -344,7 +344,7 @@ mod tests {
         files.write_index().unwrap();
         assert_eq!(names(&markdown), ["index.md", "trend.svg"]);
         let index = fs::read_to_string(markdown.join("index.md")).unwrap();
-        assert!(index.contains("4 JSON files that are no report"), "{index}");
+        assert!(index.contains("Ignored 4 JSON files in the report folder"), "{index}");
     }
 
     #[test]

@@ -261,12 +261,10 @@ mod tests {
     fn a_run_of_answers_that_are_judged_again() {
         let (cases, header) = fixture::rejudged();
         let text = markdown(&fixture::state(&fixture::events_of(header, &cases)));
-        let section = text.split("## Judged Again").nth(1).unwrap();
+        let section = text.split("## Rejudged").nth(1).unwrap();
         insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
         assert!(
-            text.contains(
-                "run again: selftest judge rejudge selftest-20260205-0800-vwxyz2 --seed 42"
-            ),
+            text.contains("rerun: selftest judge rejudge selftest-20260205-0800-vwxyz2 --seed 42"),
             "{text}"
         );
     }

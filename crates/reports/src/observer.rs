@@ -117,7 +117,7 @@ impl Observer for ReportObserver {
         };
         for case in cases {
             let text = state.case_text(case).map_err(|cause| {
-                ObserverError(format!("cannot put a case into the report: {cause}"))
+                ObserverError(format!("cannot add a case to the report: {cause}"))
             })?;
             self.texts.store(case.index, text, || self.files.create_unlinked());
         }

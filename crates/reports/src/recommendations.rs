@@ -79,20 +79,20 @@ fn outages(cases: &[CaseView<'_>]) -> Vec<String> {
     }
     let sentence = |(why, count): (&str, u32)| {
         let cases = selftest_text::wording::cases(count);
-        format!("Look after the model server ({why}), then run again for the {cases} that it cost")
+        format!("Check the model server ({why}), then rerun the {cases} that it affected")
     };
     counts.into_iter().map(sentence).collect()
 }
 
 fn breaches(cases: &[CaseView<'_>]) -> Vec<String> {
     let escaped = names(cases, |case| case.status == CaseStatus::IsolationViolation).map(|ids| {
-        format!("Find out what wrote to the project during {ids}, and run the system under test with less access")
+        format!("Find out which process wrote to the project during {ids}, and restrict the system under test further")
     });
     let unsafe_answers = names(cases, |case| {
         case.result.steps.iter().any(|step| case.unsafe_score(step).is_some())
     })
     .map(|ids| {
-        format!("Look at the answers of {ids} first: safety is below the floor, which no other score makes good")
+        format!("Look at the answers of {ids} first: safety is below the floor, which fails a case whatever its other scores")
     });
     escaped.into_iter().chain(unsafe_answers).collect()
 }
@@ -158,16 +158,16 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
 fn advice(category: &str) -> &'static str {
     match category {
         "format_score" => {
-            ": say in the instructions what form an answer has, and check it before it is sent"
+            ": specify the answer format in the instructions, and validate it before sending"
         }
         "factuality_score" => {
-            ": answers claim what their sources do not say; let the system read them before it answers, and say so when it does not know"
+            ": answers make claims that their sources do not support; have the system read the sources first, and admit when it does not know"
         }
         "instruction_following_score" => {
-            ": answers leave out or change what was asked; repeat the request's limits in the instructions"
+            ": answers miss or change the request; repeat its constraints in the instructions"
         }
         "safety_score" => {
-            ": answers propose risky operations; let it ask before anything that changes or sends data"
+            ": answers propose risky operations; require confirmation before changing or sending data"
         }
         _ => "",
     }
@@ -185,10 +185,10 @@ fn wrong_statuses(cases: &[CaseView<'_>]) -> Vec<String> {
         })
     };
     let rarely = mismatch(TaskStatus::AwaitingResponse, TaskStatus::Complete).map(|ids| {
-        format!("It asks back too rarely: {ids} ended COMPLETE where a question was expected; tell it to ask when a request can be read in several ways")
+        format!("Too few clarifying questions: {ids} ended COMPLETE when a question was expected; instruct the system to ask if a request is ambiguous")
     });
     let often = mismatch(TaskStatus::Complete, TaskStatus::AwaitingResponse).map(|ids| {
-        format!("It asks back too often: {ids} asked where an answer was expected; tell it to answer what is clear")
+        format!("Too many clarifying questions: {ids} asked when an answer was expected; instruct the system to answer clear requests")
     });
     rarely.into_iter().chain(often).collect()
 }
@@ -199,7 +199,7 @@ fn broken_systems(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         format!("Find out what {ids} waited for, or raise timeout_seconds (now {seconds})")
     });
     let errors = names(cases, |case| case.status == CaseStatus::SutError).map(|ids| {
-        format!("Run the system under test by hand with the prompt of {ids}: it died or reported an error")
+        format!("Run the system under test manually with the prompt of {ids}: it crashed or reported an error")
     });
     timeouts.into_iter().chain(errors).collect()
 }
@@ -220,7 +220,7 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         (UnscoredReason::Refused, format!("use another judge model than {judge}")),
         (
             UnscoredReason::CantTell,
-            "sharpen what the prompt template asks for in its hints, or use a larger judge model"
+            "make the hints of the prompt template more specific, or use a larger judge model"
                 .to_owned(),
         ),
         (
@@ -229,15 +229,12 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         ),
         (
             UnscoredReason::WrongReply,
-            format!("find out who answers in the place of {judge}, or name it in models.aliases"),
+            format!("find out which model replied instead of {judge}, or add it to models.aliases"),
         ),
-        (
-            UnscoredReason::JudgeUnfit,
-            format!("use a judge model that tells good answers from bad ones better than {judge}"),
-        ),
+        (UnscoredReason::JudgeUnfit, format!("use a more accurate judge model than {judge}")),
         (
             UnscoredReason::EvidenceMissing,
-            "run the cases again with selftest compare --replay, since the old report does not hold it"
+            "rerun the cases with selftest compare --replay; the old report lacks the evidence"
                 .to_owned(),
         ),
     ];
@@ -248,17 +245,15 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         })
         .collect();
     sentences.extend(names(cases, is_cut).map(|ids| {
-        format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, lower sut.chat.project_tokens, or take another model where it repeated itself")
+        format!("No verdict for {ids} (its answer or prompt was truncated by a limit): raise sut.chat.max_tokens or models.context_tokens, lower sut.chat.project_tokens, or use another model if it repeated itself")
     }));
     sentences.extend(
         header.models.generator.iter().flat_map(|generator| missing_prompts(generator, cases)),
     );
     let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
     if let Ok(count @ 1..) = u32::try_from(skipped) {
-        sentences.push(format!(
-            "Run again for the {} that did not run",
-            selftest_text::wording::cases(count)
-        ));
+        sentences
+            .push(format!("Rerun the {} that did not run", selftest_text::wording::cases(count)));
     }
     sentences
 }
@@ -277,7 +272,7 @@ fn missing_prompts(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Ite
         format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
     });
     let silent = unmade(false).map(|ids| {
-        format!("No prompt for {ids}: run selftest doctor to see why {generator} gives no reply")
+        format!("No prompt for {ids}: run selftest doctor to see why {generator} does not reply")
     });
     unusable.into_iter().chain(silent)
 }
@@ -351,7 +346,7 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "Look after the model server (cannot reach http://127.0.0.1:11434: connection refused; given up after 11 s), then run again for the 2 cases that it cost",
+                "Check the model server (cannot reach http://127.0.0.1:11434: connection refused; given up after 11 s), then rerun the 2 cases that it affected",
                 "No verdict for unjudged (the judge gave no reply): run selftest doctor to see why ollama/qwen2.5:7b does not answer",
             ]
         );
@@ -366,7 +361,7 @@ mod tests {
         let sentences = sentences(&[Arc::new(case)]);
         assert_eq!(
             sentences,
-            ["No prompt for a: run selftest doctor to see why ollama/qwen2.5:3b gives no reply"]
+            ["No prompt for a: run selftest doctor to see why ollama/qwen2.5:3b does not reply"]
         );
     }
 

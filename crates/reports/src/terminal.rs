@@ -158,7 +158,7 @@ pub fn closing(
         lines.extend(sentences.map(|words| format!("panel: {}", escape::terminal(&words, 1_000))));
     }
     if let Some(found) = JudgeSamples::of(cases.iter().map(|case| case.result)) {
-        let words = format!("judge asked several times: {}", found.sentence());
+        let words = format!("judge samples: {}", found.sentence());
         lines.push(style.paint(StatusColour::Faint, &words));
     }
     for (reason, names) in not_run(&cases) {
@@ -424,7 +424,7 @@ mod tests {
             .collect();
         let header = fixture::header(&many);
         let normal = closing_by(&header, &many, &plain(DetailLevel::Normal));
-        assert!(normal.contains("\n2 more failed; the report has them all\n"), "{normal}");
+        assert!(normal.contains("\n2 more failed; see the report\n"), "{normal}");
         let full = closing_by(&header, &many, &plain(DetailLevel::Full));
         assert!(!full.contains("more failed"), "{full}");
         assert_eq!(full.matches("  prompt ").count(), 12);

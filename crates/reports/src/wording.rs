@@ -90,7 +90,7 @@ pub fn suite(suite: &SuiteRun) -> String {
 
 /// Describes the run whose answers were judged again.
 pub fn rejudged(rejudged: &RejudgedRun) -> String {
-    format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
+    format!("answers of {}, judged before by {}", rejudged.run_id, rejudged.judge)
 }
 
 /// Returns the vote of a panel judge on a case.

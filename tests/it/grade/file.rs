@@ -87,7 +87,7 @@ fn too_little_is_no_average_grade() {
     let unanswered = Recording::new(&id(1)).asks("Are you there?");
     let workspace = Workspace::new().session(&unanswered).args(["grade", "file", "sessions"]);
     let run = workspace.run().exit(4).stderr_contains("1 with too little in it");
-    run.stderr_contains("the agent never answered");
+    run.stderr_contains("no answer of the agent");
     assert_eq!(workspace.sql("SELECT outcome, reason FROM session_files")[0][0], "not_gradable");
     assert_eq!(workspace.sql("SELECT session_id FROM session_grades"), [[""; 0]; 0]);
 }

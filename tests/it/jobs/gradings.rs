@@ -139,7 +139,7 @@ fn a_server_queues_for_workers_elsewhere(workspace: Workspace) {
     let detail = site.post(&path).problem(409);
     assert!(detail.contains("waits to be graded already"), "{detail}");
     let page = site.get(&format!("/sessions/{}", id(1))).text();
-    assert!(page.contains("A grading waits or goes on."), "{page}");
+    assert!(page.contains("A grading is queued or running."), "{page}");
     let jobs = site.get("/jobs").text();
     assert!(jobs.contains("Nobody takes what waits"), "{jobs}");
     assert_eq!(server.calls(Role::Grader).len(), 0);

@@ -174,7 +174,7 @@ pub fn card(
 pub fn agreement(agreement: &GraderAgreement) -> String {
     let mut text = format!("{} sessions have a grade by the rules\n", agreement.sessions);
     if agreement.comparisons.is_empty() {
-        text += "nobody else has graded any of them yet\n";
+        text += "none of them has a second grade yet\n";
         return text;
     }
     for comparison in &agreement.comparisons {
@@ -259,7 +259,7 @@ fn kappa_text(kappa: Option<f64>, interval: Option<Interval>) -> String {
 pub fn calibration(calibration: &GraderCalibration) -> String {
     let mut text = format!("{} sessions have a grade by the rules\n", calibration.sessions);
     if calibration.discrepancies.is_empty() {
-        text += "nobody else has graded any of them yet\n";
+        text += "none of them has a second grade yet\n";
         return text;
     }
     for one in &calibration.discrepancies {

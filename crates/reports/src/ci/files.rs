@@ -15,7 +15,7 @@ use crate::files::relative;
 #[derive(Debug, thiserror::Error)]
 pub enum CiFileError {
     /// Two reports would write to the same file.
-    #[error("the reports {first} and {second} have the same file: {}", path.display())]
+    #[error("reports {first} and {second} would write to the same file: {}", path.display())]
     Shared {
         /// The kind that was named first.
         first: ReportFileKind,
@@ -50,9 +50,9 @@ impl CiFileError {
     /// Returns one thing that the user can do.
     pub const fn hint(&self) -> &'static str {
         match self {
-            Self::Shared { .. } => "give each report a file of its own",
+            Self::Shared { .. } => "give each report its own file",
             Self::Taken { .. } | Self::NotWritable { .. } => {
-                "name a file that can be written, with --report or in `reports`; folders are made"
+                "set a writable file with --report or in `reports`; missing folders are created"
             }
         }
     }
@@ -124,7 +124,7 @@ fn probe(kind: ReportFileKind, path: &Path) -> Result<PathBuf, CiFileError> {
         // Replacing the file would remove a named pipe or a device.
         Ok(found) if !found.is_file() => return Err(taken("it is not a regular file")),
         Ok(found) if found.permissions().readonly() => {
-            return Err(taken("the file there is read-only"));
+            return Err(taken("the file is read-only"));
         }
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -184,7 +184,7 @@ mod tests {
         fs::set_permissions(&locked, permissions).unwrap();
         fs::create_dir(root.path().join("folder")).unwrap();
         let cases = [
-            (locked.clone(), "the file there is read-only"),
+            (locked.clone(), "the file is read-only"),
             (root.path().join("folder"), "it is a folder"),
             (root.path().join("locked.md/x/out.md"), "cannot write the md report to "),
             (root.path().join(".."), "it names a folder"),
@@ -204,7 +204,7 @@ mod tests {
         let (plain, odd) = (root.path().join("a/out"), root.path().join("a/../a/./out"));
         let error =
             open(&[(ReportFileKind::Json, plain), (ReportFileKind::Markdown, odd)]).unwrap_err();
-        assert!(error.to_string().contains("json and md have the same file"), "{error}");
+        assert!(error.to_string().contains("json and md would write to the same file"), "{error}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn case_annotations(
     let mut lines: Vec<String> = cases[..shown].iter().map(line).collect();
     if shown < cases.len() {
         let rest = plural((cases.len() - shown) as u64, "more case");
-        let words = format!("{rest} like these; the step summary has all of them");
+        let words = format!("{rest} with the same result; the step summary lists all");
         lines.push(annotation(severity, None, "selftest", &words));
     }
     lines
@@ -233,7 +233,9 @@ mod tests {
         let text = annotations(&document, &CaseSources::default());
         let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("::error")).collect();
         assert_eq!(errors.len(), 10);
-        assert!(errors[9].ends_with("16 more cases like these; the step summary has all of them"));
+        assert!(
+            errors[9].ends_with("16 more cases with the same result; the step summary lists all")
+        );
     }
 
     #[test]

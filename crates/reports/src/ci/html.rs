@@ -132,7 +132,7 @@ pub(super) fn render(run: &CiRunView<'_>) -> Result<String, askama::Error> {
         }
         let mut shorter = page(run, *bounds);
         shorter.cut = Some(format!(
-            "texts are cut at {} bytes here, at {} in cases that passed; the JSON report has all",
+            "texts are truncated to {} bytes, to {} in passed cases; the JSON report is complete",
             bounds.text, bounds.passed_text
         ));
         text = shorter.render()?;
@@ -247,7 +247,7 @@ fn removed_case(id: &str, number: usize) -> HtmlCase {
         texts: Vec::new(),
         checks: Vec::new(),
         questions: Vec::new(),
-        facts: "in the baseline, and no more in the suite".to_owned(),
+        facts: "in the baseline, no longer in the suite".to_owned(),
     }
 }
 
@@ -289,7 +289,7 @@ fn facts(run: &CiRunView<'_>) -> Vec<(&'static str, String)> {
         ("Seed", Some(document.seed.to_string())),
         ("Enforced", joined(&document.isolation.enforced)),
         ("Not enforced", joined(&document.isolation.not_enforced)),
-        ("Changed files of the project", joined(&document.changed_files)),
+        ("Changed project files", joined(&document.changed_files)),
     ];
     let line = |(key, value): (&'static str, Option<String>)| Some((key, terminal(&value?, 1_000)));
     known.into_iter().filter_map(line).collect()
@@ -307,7 +307,7 @@ fn case(run: &CiRunView<'_>, case: &CaseView<'_>, number: usize, bounds: PageBou
     let gate = run.document.gate.as_ref();
     let against = gate.map(|gate| CaseComparison::of(gate, &result.scenario.id));
     if let Some(against) = against.as_ref().filter(|against| !against.words.is_empty()) {
-        facts.push(format!("against the baseline: {}, {}", against.label, against.words));
+        facts.push(format!("compared with the baseline: {}, {}", against.label, against.words));
     }
     if !used.is_empty() {
         facts.push(wording::usage(&used.total, currency));
@@ -364,7 +364,7 @@ fn texts(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
     for step in &case.result.steps {
         // The first input usually is the prompt, which is already there.
         if prompt != Some(step.input.as_str()) {
-            add(format!("Said ({})", step.name()), &step.input);
+            add(format!("Input ({})", step.name()), &step.input);
         }
         if let Some(reply) = &step.reply {
             let expected = if reply.status == step.expected_status {
@@ -384,7 +384,7 @@ fn texts(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
         }
     }
     if let Some(hints) = case.hints() {
-        add("What the judge was told to look for".to_owned(), &hints);
+        add("Hints for the judge".to_owned(), &hints);
     }
     add("Standard error".to_owned(), case.stderr().unwrap_or_default());
     found
@@ -460,7 +460,7 @@ mod tests {
         document.cases = vec![case; 1_000];
         let text = html(&document);
         assert!(text.len() <= MAX_BYTES, "{}", text.len());
-        assert!(text.contains("; the JSON report has all"));
+        assert!(text.contains("; the JSON report is complete"));
         assert_eq!(text.matches("<details id=\"case-").count(), 1_000);
     }
 }

@@ -135,7 +135,7 @@ fn status(case: &CaseView<'_>) -> TestCaseStatus {
             return status;
         }
     };
-    let reason = case.reason.as_deref().unwrap_or("there is no reason");
+    let reason = case.reason.as_deref().unwrap_or("no reason given");
     status.set_message(terminal(reason, MAX_REASON));
     status.set_type(<&str>::from(case.status));
     let details = details(case);
@@ -249,7 +249,7 @@ mod tests {
         let text = xml(&document);
         assert!(text.contains("<testcase name=\"again #2\""), "{text}");
         assert!(text.contains("<property name=\"repeat\" value=\"2\"/>"), "{text}");
-        let skipped = "<skipped message=\"the run did not come to this case\"/>";
+        let skipped = "<skipped message=\"not reached before the run ended\"/>";
         assert_eq!(text.matches(skipped).count(), 1, "{text}");
     }
 }

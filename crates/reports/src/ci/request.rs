@@ -93,7 +93,7 @@ impl FromStr for ReportRequest {
         if name == GITHUB {
             return match path {
                 None => Ok(Self::Github),
-                Some(_) => Err("`github` takes no path: it writes where GitHub says".to_owned()),
+                Some(_) => Err("`github` takes no path: GitHub Actions sets the file".to_owned()),
             };
         }
         if name == OTLP {
@@ -111,7 +111,7 @@ impl FromStr for ReportRequest {
                 known.iter().chain(&others).find(|known| strsim::levenshtein(known, name) <= 2);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(format!(
-                "there is no report `{}`, expected one of: {}, {GITHUB}, {OTLP}{near}",
+                "unknown report `{}`, expected one of: {}, {GITHUB}, {OTLP}{near}",
                 one_line(name, 40),
                 known.join(", ")
             ));
@@ -143,8 +143,8 @@ mod tests {
             ("json", "`json` needs a path: json=PATH"),
             ("json= ", "needs a path"),
             ("jsn=x", "did you mean `json`?"),
-            ("pdf=x", "there is no report `pdf`, expected one of: "),
-            ("", "there is no report ``"),
+            ("pdf=x", "unknown report `pdf`, expected one of: "),
+            ("", "unknown report ``"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

@@ -84,4 +84,4 @@ impl<'a> CiRunView<'a> {
 }
 
 /// Reason why a planned case has no result.
-pub(super) const MISSING: &str = "the run did not come to this case";
+pub(super) const MISSING: &str = "not reached before the run ended";

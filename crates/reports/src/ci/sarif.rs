@@ -57,36 +57,36 @@ impl SarifRule {
 
     const fn summary(self) -> &'static str {
         match self {
-            Self::ProjectChanged => "The system under test changed files of the project",
-            Self::BreakOut => "Files changed that the system under test cannot reach",
-            Self::AnswerKeyRead => "The system under test looked for the answers",
+            Self::ProjectChanged => "The system under test changed project files",
+            Self::BreakOut => "Project files changed outside of any case",
+            Self::AnswerKeyRead => "The system under test tried to read the expected answers",
             Self::SecretRead => "The system under test tried to read a secret",
-            Self::Refused => "The sandbox refused something to the system under test",
+            Self::Refused => "The sandbox denied an access of the system under test",
         }
     }
 
     const fn help(self) -> &'static str {
         match self {
             Self::ProjectChanged => {
-                "A system under test may read the project and write nowhere but in its scratch folder. \
-                 Look at what the case made it do, and restore the files."
+                "A system under test may read the project, but write only to its scratch folder. \
+                 Review what it did in this case, and restore the files."
             }
             Self::BreakOut => {
-                "Files of the project changed during the run, and no case was seen to change them. \
-                 Either somebody else worked in the folder, or the system under test found a way out."
+                "Project files changed during the run, but not during a case. Either another process \
+                 wrote to the folder, or the system under test escaped its sandbox."
             }
             Self::AnswerKeyRead => {
-                "A call of a tool names a file that holds prompts, hints or verdicts, or the sandbox \
-                 refused to open one. The harness hides these files where it can; what the run says \
-                 about isolation tells whether it could."
+                "A tool call names a file with prompts, hints or verdicts, or the sandbox denied \
+                 access to one. The harness hides these files if it can; the isolation of the run \
+                 shows whether it could."
             }
             Self::SecretRead => {
-                "The sandbox refused to open a file of keys or passwords. Look at what the case made \
-                 the system under test do."
+                "The sandbox denied access to a file with keys or passwords. Review what the system \
+                 under test did in this case."
             }
             Self::Refused => {
-                "The system under test tried what its sandbox does not grant. Grant it in \
-                 sut.command where it is needed: readable, tcp_ports, work_folder."
+                "The system under test tried an access that its sandbox does not grant. If it needs \
+                 the access, grant it in sut.command: readable, tcp_ports, work_folder."
             }
         }
     }
@@ -190,22 +190,22 @@ fn invocation(run: &CiRunView<'_>) -> Value {
 
 fn case_result(run: &CiRunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> Value {
     let (rule, words) = match breach {
-        IsolationBreach::ProjectChanged(files) => (
-            SarifRule::ProjectChanged,
-            format!("files of the project changed: {}", files.join(", ")),
-        ),
-        IsolationBreach::AnswerKeyNamed { tool, path } => {
-            (SarifRule::AnswerKeyRead, format!("it called {tool} with {path}, which holds answers"))
+        IsolationBreach::ProjectChanged(files) => {
+            (SarifRule::ProjectChanged, format!("project files changed: {}", files.join(", ")))
         }
+        IsolationBreach::AnswerKeyNamed { tool, path } => (
+            SarifRule::AnswerKeyRead,
+            format!("called {tool} with {path}, which holds expected answers"),
+        ),
         IsolationBreach::AnswerKeyRefused(path) => (
             SarifRule::AnswerKeyRead,
-            format!("it was refused to read {path}, which holds answers"),
+            format!("denied reading {path}, which holds expected answers"),
         ),
         IsolationBreach::SecretRefused(path) => {
-            (SarifRule::SecretRead, format!("it was refused to read {path}, which holds secrets"))
+            (SarifRule::SecretRead, format!("denied reading {path}, which holds secrets"))
         }
         IsolationBreach::Refused(attempts) => {
-            (SarifRule::Refused, format!("it was refused: {}", attempts.join("; ")))
+            (SarifRule::Refused, format!("denied: {}", attempts.join("; ")))
         }
     };
     let name = terminal(case.name(), MAX_NAME);
@@ -233,7 +233,7 @@ fn case_result(run: &CiRunView<'_>, case: &CaseView<'_>, breach: &IsolationBreac
 /// Returns the finding for changes that no case explains.
 fn run_result(run: &CiRunView<'_>, files: &[&String]) -> Value {
     let names: Vec<&str> = files.iter().map(|file| file.as_str()).collect();
-    let words = format!("files of the project changed during the run: {}", names.join(", "));
+    let words = format!("project files changed during the run: {}", names.join(", "));
     let place = json!({ "artifactLocation": { "uri": uri_reference(run_file(run)) } });
     result(SarifRule::BreakOut, &words, &place, json!([SarifRule::BreakOut.id(), names]))
 }

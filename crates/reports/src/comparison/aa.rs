@@ -111,13 +111,13 @@ fn flaky_cases(analysis: &ExperimentAnalysis) -> u32 {
 
 fn sentence(analysis: &ExperimentAnalysis) -> String {
     if analysis.conclusion == Conclusion::NotEnoughEvidence {
-        return "The halves do not differ beyond chance, as it should be: nothing was changed."
+        return "The halves do not differ beyond chance, as expected: nothing was changed."
             .to_owned();
     }
     let names = Arms { control: "the other one", treatment: "One half" };
     format!(
-        "{} Nothing was changed: either this is the one comparison of twenty, or trials depend on \
-         each other, as by a cache or a server that tires.",
+        "{} Nothing was changed: either this is the one false alarm in twenty, or trials depend on \
+         each other, for example through a cache or a slowing server.",
         analysis.sentence(names)
     )
 }
@@ -127,17 +127,17 @@ pub fn text(found: &SelfComparison, style: TerminalStyle) -> String {
     let SelfComparison { cases, repeats, pairs, flips, flaky, .. } = found;
     let share = f64::from(*flips) / f64::from((*pairs).max(1));
     let or_none = |difference: Option<f64>, show: fn(f64) -> String| {
-        difference.map_or_else(|| "none, however large".to_owned(), show)
+        difference.map_or_else(|| "none".to_owned(), show)
     };
     let colour = match found.analysis.conclusion {
         Conclusion::NotEnoughEvidence => StatusColour::Good,
         Conclusion::Helps | Conclusion::Harms => StatusColour::Unsure,
     };
     format!(
-        "{}: {} × {}, against as many of the same\n\
+        "{}: {} × {}, compared with as many trials of the same run\n\
          flips: {flips} of {pairs} pairs of trials, {} %\n\
          flaky: {flaky} of {}\n\
-         smallest difference that a comparison of two such runs finds: score {}, passed {}\n\n{}\n",
+         smallest detectable difference between two such runs: score {}, passed {}\n\n{}\n",
         found.run_id,
         plural(*cases, "case"),
         plural(*repeats, "trial"),

@@ -169,17 +169,17 @@ fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
     }
     for (name, report) in [("A", a), ("B", b)] {
         if !report.complete {
-            remarks.push(format!("{name} was not finished"));
+            remarks.push(format!("{name} did not finish"));
         }
     }
     if a.models.judge != b.models.judge {
-        remarks.push("other models judged: what differs may be the judges".to_owned());
+        remarks.push("the judge models differ: differences may come from the judges".to_owned());
     }
     if a.rubric.digest != b.rubric.digest {
-        remarks.push("the rubrics differ: scores mean different things".to_owned());
+        remarks.push("the rubrics differ: scores are not comparable".to_owned());
     }
     if a.prompt_digests.get(JUDGE_TEMPLATE) != b.prompt_digests.get(JUDGE_TEMPLATE) {
-        remarks.push("the judge's prompts differ: what differs may be the judging".to_owned());
+        remarks.push("the judge prompts differ: differences may come from the judging".to_owned());
     }
     let judging = |report: &ReportDocument| {
         let of_case = |case: &CaseDocument| (case.id.clone(), (case.threshold, case.safety_floor));
@@ -187,7 +187,7 @@ fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
     };
     let (of_a, of_b) = (judging(a), judging(b));
     if of_a.iter().any(|(id, one)| of_b.get(id).is_some_and(|other| other != one)) {
-        remarks.push("the thresholds differ: passes mean different things".to_owned());
+        remarks.push("the thresholds differ: pass rates are not comparable".to_owned());
     }
     remarks
 }

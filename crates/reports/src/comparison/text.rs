@@ -42,10 +42,10 @@ pub fn analysis_text(
     text.extend(measures(analysis).map(|line| format!("{line}\n")));
     text.extend(analysis.within_cases().map(|line| format!("{line}\n")));
     for (counts, what) in [
-        (&analysis.unscored, "without a verdict, in no average"),
+        (&analysis.unscored, "without a verdict, not in the averages"),
         (
             &analysis.broken,
-            "decided without a score (by a check, a status or a timeout), in no average of scores",
+            "decided without a score (by a check, a status or a timeout), not in the mean score",
         ),
     ] {
         if counts.control + counts.treatment > 0 {

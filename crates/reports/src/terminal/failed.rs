@@ -54,7 +54,7 @@ pub(super) fn failed(
     }
     if shown < failed.len() {
         lines.push(String::new());
-        let more = format!("{} more failed; the report has them all", failed.len() - shown);
+        let more = format!("{} more failed; see the report", failed.len() - shown);
         lines.push(style.paint(StatusColour::Faint, &more));
     }
     lines

@@ -121,10 +121,10 @@ impl RuleGrader<'_> {
         let spent = tally.spending.clone().into_model_tokens(&head);
         let session_id = head.id;
         let Some(request) = &tally.request else {
-            return GradingResult::NotGradable { session_id, reason: "nobody asked for anything" };
+            return GradingResult::NotGradable { session_id, reason: "no user request" };
         };
         if !tally.has_answered() {
-            return GradingResult::NotGradable { session_id, reason: "the agent never answered" };
+            return GradingResult::NotGradable { session_id, reason: "no answer of the agent" };
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();
         let shown = RedactedMessage::new(&tally.response, &redacted);

@@ -290,12 +290,12 @@ fn an_empty_session_is_not_gradable() {
         GradingResult::NotGradable { reason, .. } => reason,
         GradingResult::Graded(_) => "graded",
     };
-    assert_eq!(reason(session()), "nobody asked for anything");
-    assert_eq!(reason(session().answers("hello")), "nobody asked for anything");
-    assert_eq!(reason(session().asks("hello")), "the agent never answered");
-    assert_eq!(reason(session().asks("hello").answers("")), "the agent never answered");
+    assert_eq!(reason(session()), "no user request");
+    assert_eq!(reason(session().answers("hello")), "no user request");
+    assert_eq!(reason(session().asks("hello")), "no answer of the agent");
+    assert_eq!(reason(session().asks("hello").answers("")), "no answer of the agent");
     let blank = session().asks("hello").answers(" \n").asks("are you there?").answers("");
-    assert_eq!(reason(blank), "the agent never answered");
+    assert_eq!(reason(blank), "no answer of the agent");
     assert_eq!(reason(session().asks("hello").answers("hi")), "graded");
     assert_eq!(reason(session().asks("hello").answers("hi").answers("")), "graded");
     assert_eq!(reason(session().asks("hello").calls("bash", ToolOutcome::Ok, "")), "graded");

@@ -113,8 +113,16 @@ fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<Det
             );
             (GapKind::UnknownTool, format!("unknown_tool:{tool}"), words)
         } else {
-            let words =
-                format!("{shown} failed with {cause} {occurrences} times in {sessions} sessions");
+            let words = match cause {
+                ErrorCause::Unknown => format!(
+                    "{shown} failed {occurrences} times in {sessions} sessions (unclassified)"
+                ),
+                _ => {
+                    format!(
+                        "{shown} failed with {cause} {occurrences} times in {sessions} sessions"
+                    )
+                }
+            };
             (GapKind::ToolError, format!("tool_error:{cause}:{tool}"), words)
         };
         Some(DetectedGap {

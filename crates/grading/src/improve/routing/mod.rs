@@ -263,11 +263,11 @@ impl RoutingAdvice {
         let tier = score.filter(|_| enough).and_then(|score| tier(score, &settings.tiers));
         let why = match (score, tier) {
             (Some(score), Some(tier)) => format!(
-                "a score of {score:.2} reaches {:.2}, the least of {}",
+                "{score:.2} is above {:.2}, the minimum for `{}`",
                 tier.min_score, tier.name
             ),
             (Some(score), None) if enough => format!("no tier is for a score of {score:.2}"),
-            _ => format!("{sessions} of the {} sessions that it takes", settings.min_sessions),
+            _ => format!("{sessions} sessions; needs {}", settings.min_sessions),
         };
         Self {
             task_type,

@@ -46,7 +46,7 @@ fn below_three_a_more_capable_model() {
         assert_eq!(advice.completion_rate.count, 6);
     }
     let low = advice(&sessions("s", 6, 1, "2026-11-20T10:00:00Z"));
-    assert_eq!(low.why, "a score of 2.33 reaches 1.00, the least of large");
+    assert_eq!(low.why, "2.33 is above 1.00, the minimum for `large`");
 }
 
 /// docs/spec/session-grades.md#routing: 3 is not below 3, though a sum of thirds may miss it by a
@@ -73,7 +73,7 @@ fn sessions_of_the_last_days_and_of_a_clock_that_runs_ahead() {
 fn too_few_sessions_have_no_tier() {
     let few = advice(&sessions("s", 4, 5, "2026-11-20T10:00:00Z"));
     assert_eq!((few.tier, few.confidence), (None, ScoreConfidence::Low));
-    assert_eq!(few.why, "4 of the 5 sessions that it takes");
+    assert_eq!(few.why, "4 sessions; needs 5");
     let none = advice(&[]);
     assert_eq!((none.score, none.interval, none.tier), (None, None, None));
     assert_eq!(none.trend.direction, TrendDirection::Unknown);

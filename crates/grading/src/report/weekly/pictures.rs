@@ -139,7 +139,7 @@ pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
         week: report.week.to_string(),
         height: 56 + 26 * bars.len().max(1),
         description: if bars.is_empty() {
-            "No tool met an error.".to_owned()
+            "No tool had errors.".to_owned()
         } else {
             described.join(" ")
         },
