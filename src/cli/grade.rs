@@ -244,11 +244,11 @@ pub enum GradeAction {
     },
     /// Grade sessions as they finish, until interrupted
     Watch {
-        /// Seconds without a write after which a session counts as finished
-        #[arg(long, value_name = "SECS", default_value_t = 30.0)]
+        /// Time without a write after which a session counts as finished: seconds, or 30s, 2m
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::run::seconds)]
         quiet: f64,
-        /// Seconds between scans
-        #[arg(long, value_name = "SECS", default_value_t = 5.0)]
+        /// Time between scans: seconds, or 5s, 1m
+        #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::run::seconds)]
         interval: f64,
         /// Scan once and exit
         #[arg(long)]

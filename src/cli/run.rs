@@ -114,7 +114,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a time in seconds. The configuration checks the range of a bare number.
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(seconds) => Ok(seconds),
         Err(_) => duration(text).map(|duration| duration.as_secs_f64()),

@@ -88,7 +88,7 @@ fn a_case_that_passed_and_fails_now_blocks_after_it_was_run_again() {
         server.calls(Role::Sut).iter().map(|call| call.body["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds.len(), 5, "each trial samples anew");
     let page = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
-    for part in ["## Gate", "REGRESSION b: passed before, fails now", "- Run again: FAIL"] {
+    for part in ["## Gate", "REGRESSION b: passed before, fails now", "- Retry: FAIL"] {
         assert!(page.contains(part), "no `{part}` in {page}");
     }
     let schema = workspace.args(["config", "schema", "report"]).run().exit(0).stdout;

@@ -118,7 +118,7 @@ fn without_a_declaration_nothing_is_skipped_and_the_key_is_named() {
         for _ in 0..2 {
             let run = run(&workspace, &["--changed"]).exit(1);
             let run =
-                run.stderr_contains("note: --changed skips nothing: nobody knows whether the");
+                run.stderr_contains("note: --changed skips nothing: it is unknown whether the");
             let run = run.stderr_contains("hint: name what it is made of in `sut.identity.files`");
             assert_eq!(run.stdout_report().0["cases"][0].get("cache_key"), None);
         }

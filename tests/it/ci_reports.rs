@@ -125,7 +125,7 @@ fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
         ("md=a,md=b", 2, "error: --report names `md` twice"),
         ("md=config", 5, "error: cannot write the md report to config: it is a folder"),
         ("md=agent.py/x/y.md", 5, "error: cannot write the md report to agent.py/x/y.md: "),
-        ("md=a/b,json=a/./b", 5, "error: the reports md and json would write to the same file: a/"),
+        ("md=a/b,json=a/./b", 5, "error: reports md and json would write to the same file: a/"),
     ] {
         let workspace = workspace("");
         let run = with(&workspace, &["--report", report]).run().exit(exit);
@@ -298,7 +298,10 @@ fn sarif_has_what_an_agent_did_beside_answering_and_nothing_else() {
     assert_eq!(place["artifactLocation"]["uri"], SUITE);
     assert_eq!(place["region"]["startLine"], 7);
     let message = results[0]["message"]["text"].as_str().unwrap();
-    assert_eq!(message, "case bad: it called Read with config/suites/ci.yaml, which holds answers");
+    assert_eq!(
+        message,
+        "case bad: called Read with config/suites/ci.yaml, which holds expected answers"
+    );
 }
 
 #[test]

@@ -121,17 +121,17 @@ fn a_target_that_nobody_names() {
     let run = |workspace: &Workspace, args: &[&str]| {
         github.commenting(workspace).args(["report", "comment"].iter().chain(args)).run()
     };
-    let _ = run(&workspace, &[]).exit(2).one_error(&["which repository"]);
+    let _ = run(&workspace, &[]).exit(2).one_error(&["GITHUB_REPOSITORY is not set"]);
     let _ = run(&workspace, &["--repo=acme"]).exit(2).one_error(&["`acme` is no repository"]);
     let _ = run(&workspace, &["--repo=../x"]).exit(2).one_error(&["is no repository"]);
-    let _ = run(&workspace, &["--repo=acme/agent"]).exit(2).one_error(&["which pull request"]);
+    let _ = run(&workspace, &["--repo=acme/agent"]).exit(2).one_error(&["no pull request"]);
     let here = workspace.clone().env("GITHUB_REPOSITORY", "acme/agent");
     let event = |text: &str| {
         let workspace = here.clone().file("event.json", text);
         let path = workspace.path("event.json");
         workspace.env("GITHUB_EVENT_PATH", path)
     };
-    let _ = run(&event("{}"), &[]).exit(2).one_error(&["which pull request"]);
+    let _ = run(&event("{}"), &[]).exit(2).one_error(&["no pull request"]);
     let _ = run(&event("{"), &[]).exit(2).one_error(&["GITHUB_EVENT_PATH"]);
     let _ = run(&event("{\"pull_request\": {\"number\": 7}}"), &[]).exit(0);
     let _ = run(&event("{\"number\": 8}"), &[]).exit(5).one_error(&["no acme/agent#8"]);

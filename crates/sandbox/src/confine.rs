@@ -15,12 +15,12 @@ use super::policy::{SandboxLevel, SandboxPolicy};
 #[cfg(not(target_os = "linux"))]
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let (policy, program) = SandboxPolicy::from_arguments(arguments)?;
-    if policy.walls != SandboxLevel::Off {
+    if policy.level != SandboxLevel::Off {
         set_limits(&policy);
     }
     let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
     #[cfg(target_os = "macos")]
-    if policy.walls != SandboxLevel::Off && std::path::Path::new(super::SANDBOX_EXEC).is_file() {
+    if policy.level != SandboxLevel::Off && std::path::Path::new(super::SANDBOX_EXEC).is_file() {
         let profile = super::seatbelt::profile(&policy);
         let error = Command::new(super::SANDBOX_EXEC)
             .args(["-p", &profile, "--"])

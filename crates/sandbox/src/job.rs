@@ -21,9 +21,9 @@ use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, INFINITE, OpenProcess, PROCESS_SYNCHRONIZE, WaitForSingleObject,
 };
 
-use super::NOT_STARTED;
-use super::policy::{Policy, Walls};
-use crate::limits::Limits;
+use super::EXIT_NOT_STARTED;
+use super::policy::{SandboxLevel, SandboxPolicy};
+use crate::limits::SandboxLimits;
 
 /// Windows time units (100 ns) per second.
 const TICKS: i64 = 10_000_000;
@@ -32,12 +32,12 @@ const TICKS: i64 = 10_000_000;
 /// the process ID of the harness.
 pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
     let (harness, arguments) = arguments.split_first().ok_or("expected a process")?;
-    let (policy, program) = Policy::from_arguments(arguments)?;
+    let (policy, program) = SandboxPolicy::from_arguments(arguments)?;
     let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
     let harness = harness.to_str().and_then(|number| number.parse().ok());
     let harness = opened(harness.ok_or("expected the number of a process")?)
         .map_err(|error| format!("cannot wait for the harness: {error}"))?;
-    let limits = (policy.walls != Walls::Off).then_some(&policy.limits);
+    let limits = (policy.level != SandboxLevel::Off).then_some(&policy.limits);
     // The last handle closes with this process, however it ends; the system then kills everything
     // in the job.
     let _job = enter(limits).map_err(|error| format!("cannot have a job object: {error}"))?;
@@ -51,13 +51,13 @@ pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
 }
 
 /// Exits this process, and thereby ends the job.
-#[expect(clippy::exit, reason = "nobody is left to return to")]
+#[expect(clippy::exit, reason = "no caller is left to return to")]
 fn leave() -> ! {
-    std::process::exit(NOT_STARTED.into())
+    std::process::exit(EXIT_NOT_STARTED.into())
 }
 
 /// Creates a job object and puts this process into it. Processes cannot leave it.
-fn enter(limits: Option<&Limits>) -> Result<OwnedHandle> {
+fn enter(limits: Option<&SandboxLimits>) -> Result<OwnedHandle> {
     // SAFETY: no attributes, no name.
     let job = unsafe { CreateJobObjectW(std::ptr::null(), std::ptr::null()) };
     if job.is_null() {
@@ -83,7 +83,7 @@ fn enter(limits: Option<&Limits>) -> Result<OwnedHandle> {
     if is_in { Ok(job) } else { Err(Error::last_os_error()) }
 }
 
-fn held(limits: Option<&Limits>) -> JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
+fn held(limits: Option<&SandboxLimits>) -> JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
     let mut held = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     let basic = &mut held.BasicLimitInformation;
     basic.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_settings() {
-        let limits = Limits { processes: 7, memory_mib: 3, ..Limits::default() };
+        let limits = SandboxLimits { processes: 7, memory_mib: 3, ..SandboxLimits::default() };
         let held = held(Some(&limits));
         assert_eq!(held.BasicLimitInformation.ActiveProcessLimit, 8);
         assert_eq!(held.ProcessMemoryLimit, 3 << 20);

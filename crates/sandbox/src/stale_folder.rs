@@ -13,7 +13,7 @@ pub fn lock_new(folder: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    // Windows cannot lock folders. Nothing is swept there either, see `is_own` below.
+    // Windows cannot lock folders. Nothing is swept there either, see `is_owned_by_user` below.
     if cfg!(windows) {
         return Ok(Some(opened));
     }
@@ -73,11 +73,11 @@ fn is_same_folder(path: &Path, folder: &File) -> bool {
 
 /// Always false: ownership is not checked on Windows, so folders of killed runs stay.
 #[cfg(windows)]
-fn is_own(_folder: &Path) -> bool {
+fn is_owned_by_user(_folder: &Path) -> bool {
     false
 }
 
 #[cfg(windows)]
-fn is_there(path: &Path, _folder: &File) -> bool {
+fn is_same_folder(path: &Path, _folder: &File) -> bool {
     path.is_dir()
 }

@@ -88,7 +88,7 @@ impl SandboxSupport {
             .unwrap_or("no calls can be made to wait: Linux 5.5 is needed")
     }
 
-    /// Returns advice for [`Standing::unwatched_reason`].
+    /// Returns advice for [`SandboxSupport::unwatched_reason`].
     pub fn unwatched_advice(&self) -> &'static str {
         if self.unwatched_reason().contains("ptrace_scope") {
             "`sudo sysctl -w kernel.yama.ptrace_scope=1`, for which a machine where it is 3 must be \
@@ -126,7 +126,13 @@ impl SandboxSupport {
                     "a job object alone, which was never run on Windows by its authors".to_owned()
                 })
             });
-            Ok(Self { walls: SandboxLevel::Inner, profile, job, missing, ..Self::default() })
+            Ok(Self {
+                level: SandboxLevel::Inner,
+                has_profile: profile,
+                has_job_object: job,
+                missing_namespaces: missing,
+                ..Self::default()
+            })
         }
     }
 }

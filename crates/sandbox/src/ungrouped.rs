@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 
-use super::standing::Held;
-use crate::limits::Limits;
+use super::support::EnforcedLimits;
+use crate::limits::SandboxLimits;
 
 /// Uninhabited: this system has no control groups.
 #[derive(Debug)]
@@ -17,17 +17,17 @@ pub struct CaseGroup(Infallible);
 
 impl RunGroup {
     /// Always fails.
-    pub fn make() -> Result<Self, String> {
+    pub fn create() -> Result<Self, String> {
         Err("this system has no control groups".to_owned())
     }
 
     /// Returns the resources that this group can limit.
-    pub fn held(&self) -> Held {
+    pub fn enforced_limits(&self) -> EnforcedLimits {
         match self.0 {}
     }
 
     /// Creates a group for one case.
-    pub fn case(&self, _limits: &Limits) -> io::Result<CaseGroup> {
+    pub fn create_case(&self, _limits: &SandboxLimits) -> io::Result<CaseGroup> {
         match self.0 {}
     }
 }

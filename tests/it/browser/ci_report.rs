@@ -153,7 +153,8 @@ fn the_report_says_how_cases_stand_against_the_baseline() {
         let shown = chrome.texts("#cases .against").await;
         assert_eq!(shown[..5], ["worse", "flaky", "better", "new", "removed"]);
         chrome.click("#case-3 > summary").await;
-        let words = chrome.shows("#case-3", "against the baseline: worse, score 0.90 then").await;
+        let words =
+            chrome.shows("#case-3", "compared with the baseline: worse, score 0.90 then").await;
         assert!(words.contains("0 of 3 trials passed"), "{words}");
         for dark in [false, true] {
             if dark {

@@ -131,7 +131,7 @@ fn what_cannot_be_a_label_is_said() {
     let run = labelling(&workspace, &["--labels", "none.jsonl"]).exit(2);
     assert!(run.stderr.contains("cannot read none.jsonl"), "{}", run.stderr);
     let run = labelling(&workspace, &["abc", "--failure"]).exit(2);
-    assert!(run.stderr.contains("no grade of a session whose id begins"), "{}", run.stderr);
+    assert!(run.stderr.contains("no grade of a session whose id starts"), "{}", run.stderr);
     let _ = labelling(&workspace, &["abc"]).exit(2);
     let _ = labelling(&workspace, &["abc", "--labels", "bad.jsonl"]).exit(2);
     let words = ["sessions", "estimate", "--project", "/nowhere"];

@@ -93,7 +93,7 @@ fn what_cannot_be_said() {
         (&["00000001", "--task-completed=true"], "--reason"),
         (&["00000001", "--task-completed=true", "--reason= "], "--reason"),
         (&["feed", "--task-completed=true", "--reason=x"], "\"feed\""),
-        (&["0000", "--task-completed=true", "--reason=x"], "2 sessions"),
+        (&["0000", "--task-completed=true", "--reason=x"], "2 session ids"),
     ] {
         let _ = overriding(&workspace, words).run().exit(2).stderr_contains(part);
     }

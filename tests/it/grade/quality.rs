@@ -270,7 +270,7 @@ fn an_interrupted_backfill_keeps_what_it_has() {
             && workspace.sql("SELECT COUNT(*) FROM session_quality_grades") == [["2"]]
     });
     let run = running.signal(rustix::process::Signal::INT).wait().exit(130);
-    let _ = run.stderr_contains("interrupted; 2 grades kept. The same command goes on");
+    let _ = run.stderr_contains("interrupted; 2 grades kept. The same command continues");
     assert_eq!(grades(&workspace).len(), 2);
 }
 

@@ -116,7 +116,7 @@ fn what_cannot_be_shown() {
     let run = sessions(&workspace, &["show", "sessions/notes.json"]).run().exit(2);
     let _ = run.one_error(&["sessions/notes.json", "no known session format"]);
     let run = sessions(&workspace, &["show", "0000000"]).run().exit(2);
-    let _ = run.one_error(&["2 sessions", "begin with \"0000000\"", &id(1), &id(2)]);
+    let _ = run.one_error(&["2 session ids", "start with \"0000000\"", &id(1), &id(2)]);
     let run = sessions(&workspace, &["show", "sessions"]).run().exit(2);
     let _ = run.one_error(&["sessions: 4 files in it may hold sessions"]);
     let _ = sessions(&workspace, &["show", ""]).run().exit(2).one_error(&["has the id \"\""]);

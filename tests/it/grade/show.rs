@@ -38,7 +38,7 @@ fn an_id_that_is_unknown_or_of_several() {
     let workspace = graded();
     let run = show(&workspace, &["feed"]).run().exit(2).one_error(&["\"feed\""]);
     let _ = run.stderr_contains("hint: `selftest grade latest`");
-    let run = show(&workspace, &["0000"]).run().exit(2).one_error(&["2 sessions", "\"0000\""]);
+    let run = show(&workspace, &["0000"]).run().exit(2).one_error(&["2 session ids", "\"0000\""]);
     let _ = run.stderr_contains("hint: write more of the id");
     // Nothing in an id is a pattern.
     for id in ["%", "_", "0000000_"] {

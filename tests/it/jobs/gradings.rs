@@ -141,7 +141,7 @@ fn a_server_queues_for_workers_elsewhere(workspace: Workspace) {
     let page = site.get(&format!("/sessions/{}", id(1))).text();
     assert!(page.contains("A grading is queued or running."), "{page}");
     let jobs = site.get("/jobs").text();
-    assert!(jobs.contains("Nobody takes what waits"), "{jobs}");
+    assert!(jobs.contains("No worker is running"), "{jobs}");
     assert_eq!(server.calls(Role::Grader).len(), 0);
 
     let _ = workspace.worker(&ONCE).run().exit(0);

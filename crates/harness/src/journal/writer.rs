@@ -314,7 +314,7 @@ fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 #[cfg(not(unix))]
-fn is_same(_file: &File, path: &Path) -> io::Result<bool> {
+fn is_same_file(_file: &File, path: &Path) -> io::Result<bool> {
     path.try_exists()
 }
 

@@ -115,7 +115,7 @@ impl SupervisedProcess {
 
     /// Kills the supervisor, and with its job object everything in it.
     #[cfg(windows)]
-    fn tell(&mut self) -> Option<()> {
+    fn stop_supervisor(&mut self) -> Option<()> {
         self.child.start_kill().ok()
     }
 }
