@@ -126,7 +126,7 @@ fn a_suite_of_another_rubric_is_run_with_a_warning() {
         .compare(&frozen.run_id, &other, &[])
         .exit(0)
         .stdout_contains("the rubrics differ")
-        .stdout_contains("the judge's prompts differ");
+        .stdout_contains("the judge prompts differ");
 }
 
 #[test]

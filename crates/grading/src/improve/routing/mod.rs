@@ -263,7 +263,7 @@ impl RoutingAdvice {
         let tier = score.filter(|_| enough).and_then(|score| tier(score, &settings.tiers));
         let why = match (score, tier) {
             (Some(score), Some(tier)) => format!(
-                "{score:.2} is above {:.2}, the minimum for `{}`",
+                "{score:.2} is at least {:.2}, the minimum for `{}`",
                 tier.min_score, tier.name
             ),
             (Some(score), None) if enough => format!("no tier is for a score of {score:.2}"),

@@ -46,7 +46,7 @@ fn below_three_a_more_capable_model() {
         assert_eq!(advice.completion_rate.count, 6);
     }
     let low = advice(&sessions("s", 6, 1, "2026-11-20T10:00:00Z"));
-    assert_eq!(low.why, "2.33 is above 1.00, the minimum for `large`");
+    assert_eq!(low.why, "2.33 is at least 1.00, the minimum for `large`");
 }
 
 /// docs/spec/session-grades.md#routing: 3 is not below 3, though a sum of thirds may miss it by a
