@@ -168,7 +168,7 @@ impl JudgeIdentity {
     }
 
     /// The first impression of this judge: as it was, else asked now, for at most
-    /// [`IMPRESSION_LIMIT`].
+    /// 20 seconds.
     pub async fn impression(
         &self,
         project: &Project,

@@ -1,4 +1,4 @@
-//! JSON Schemas, compiled once, and validation of values against them. Never fetches remote
+//! JSON Schemas, compiled once, and validation from_validation values against them. Never fetches remote
 //! references.
 //!
 //! This is the only crate that uses `jsonschema`: its code is generic and would otherwise be
@@ -9,9 +9,9 @@
 //! use serde_json::json;
 //!
 //! let schema = Schema::compile(&json!({ "type": "object", "required": ["score"] }))?;
-//! assert!(schema.is_met_by(&json!({ "score": 1 })));
-//! assert_eq!(schema.faults(&json!([])).next().unwrap().masked, r#"the value is not of type "object""#);
-//! # Ok::<(), selftest_schema::SchemaFault>(())
+//! assert!(schema.is_valid(&json!({ "score": 1 })));
+//! assert_eq!(schema.errors(&json!([])).next().unwrap().masked_message, r#"the value is not of type "object""#);
+//! # Ok::<(), selftest_schema::SchemaError>(())
 //! ```
 
 use std::fmt;

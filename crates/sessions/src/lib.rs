@@ -125,14 +125,14 @@ pub enum SessionReadError {
 /// A truncated or damaged source is read as far as possible; [`ReadSummary::notes`] reports the damage.
 ///
 /// ```
-/// use selftest_sessions::{Collector, Format, Source, read};
+/// use selftest_sessions::{SessionCollector, SessionFormat, SessionSource, read};
 ///
 /// let chat = r#"[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]"#;
-/// let mut collector = Collector::default();
-/// let reading = read(&Source::bytes("chat.json", chat), &mut collector)?;
-/// assert_eq!(reading.format, Format::Chat);
+/// let mut collector = SessionCollector::default();
+/// let reading = read(&SessionSource::bytes("chat.json", chat), &mut collector)?;
+/// assert_eq!(reading.format, SessionFormat::Chat);
 /// assert_eq!(collector.into_sessions()[0].events[1].text.as_str(), "hi");
-/// # Ok::<(), selftest_sessions::ReadError>(())
+/// # Ok::<(), selftest_sessions::SessionReadError>(())
 /// ```
 pub fn read(
     source: &SessionSource,

@@ -4,7 +4,7 @@
 //! ```
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use selftest_service::grader::{Options, SelfGrader};
+//! use selftest_service::grader::{GraderOptions, SelfGrader};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let sessions = folder.path().join("sessions");
@@ -14,7 +14,7 @@
 //!     {"role": "assistant", "content": "Done: the login works again."}]}"#;
 //! std::fs::write(sessions.join("s1.json"), session)?;
 //!
-//! let options = Options { sources: vec![sessions], ..Options::default() };
+//! let options = GraderOptions { sources: vec![sessions], ..GraderOptions::default() };
 //! let grader = SelfGrader::open(":memory:", options).await?;
 //!
 //! let scan = grader.grade_latest_sessions(10, &mut ()).await?;
