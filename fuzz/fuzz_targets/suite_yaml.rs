@@ -12,7 +12,7 @@ fuzz_target!(|yaml: &str| {
     let path = Path::new("fuzz.yaml");
     match suite::parse(path, yaml.to_owned()) {
         Ok(read) => {
-            let again = suite::parse(path, suite::text(&read)).expect("what is written can be read");
+            let again = suite::parse(path, suite::suite_text(&read)).expect("what is written can be read");
             assert_eq!(again, read);
         }
         Err(errors) => assert!(!errors.render(false).is_empty()),
