@@ -231,7 +231,7 @@ pub struct FirstTokenProbe {
     /// offset, so an engine can cache its state there.
     pub cuts: Vec<usize>,
     /// A complete reply to compute the likelihood of, for models that [support
-    /// it](ChatModel::tells_likelihoods).
+    /// it](ChatModel::supports_scoring).
     pub reply: Option<String>,
 }
 

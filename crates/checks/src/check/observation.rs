@@ -31,7 +31,7 @@ pub struct CheckObservation<'a> {
     pub tokens: Option<u64>,
     /// Duration of the case.
     pub duration: Option<Duration>,
-    /// Results of those commands from [`super::commands`] that were run.
+    /// Results of those commands from [`super::distinct_commands`] that were run.
     pub commands: &'a [CommandRun],
 }
 
