@@ -1,4 +1,4 @@
-//! JSON Schemas, compiled once, and validation from_validation values against them. Never fetches remote
+//! JSON Schemas, compiled once, and validation of values against them. Never fetches remote
 //! references.
 //!
 //! This is the only crate that uses `jsonschema`: its code is generic and would otherwise be
