@@ -1,4 +1,4 @@
-//! The connection to whoever runs the application: a terminal, a server, a test.
+//! The interface to the caller of the application: a terminal, a server, a test.
 
 use std::fmt::Debug;
 

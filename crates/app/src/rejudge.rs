@@ -18,7 +18,6 @@ use selftest_harness::gate::RunGate;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::run::execute::RunOptions;
 use selftest_harness::run::plan::{ScenarioDefaults, plan_stored};
-use selftest_harness::sut::namespace::RunId;
 use selftest_models::journaled::{CallLog, CallSink};
 
 /// Judges the answers of the run of these settings again. Returns `None` if it has no answers.
@@ -70,10 +69,7 @@ pub(crate) async fn rejudge(
         RunSetup { project, resolved, args, suite: None, hidden: &[], earlier: Some(&earlier) };
     let mut digests = digests_of_settings(&resolved.config, &plan);
     start.check(&digests)?;
-    let run_id = match earlier.header {
-        Some(header) => header.run_id.clone(),
-        None => RunId::fresh(selftest_clock::now()),
-    };
+    let run_id = earlier.run_id();
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;

@@ -1,5 +1,4 @@
-//! `--resume`: a run that was broken off goes on from its journal. What finished is neither asked nor
-//! run again.
+//! Resumes an interrupted run from its journal. Finished calls and cases are not repeated.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,6 +50,16 @@ pub struct EarlierState<'a> {
     pub cases: &'a [Arc<CaseResult>],
     /// Header of its journal.
     pub header: Option<&'a JournalHeader>,
+}
+
+impl EarlierState<'_> {
+    /// Returns the id of the resumed run, or a new one.
+    pub fn run_id(&self) -> RunId {
+        match self.header {
+            Some(header) => header.run_id.clone(),
+            None => RunId::fresh(selftest_clock::now()),
+        }
+    }
 }
 
 impl RunStart {
@@ -191,7 +200,7 @@ impl Resumption {
         &self.recovered.header.run_id
     }
 
-    /// Whether nothing is left to do: every case has ended, the report says so, and the list of runs
+    /// Returns true if nothing is left to do: every case has ended, the report says so, and the list of runs
     /// has it, which is written last.
     pub fn is_over(&self, json_folder: &Path, markdown_folder: &Path) -> bool {
         self.cases.len() >= self.recovered.header.cases

@@ -22,7 +22,6 @@ use selftest_harness::run::execute::RunOptions;
 use selftest_harness::run::plan::{
     PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
 };
-use selftest_harness::sut::namespace::RunId;
 use selftest_models::journaled::{CallLog, CallSink};
 use selftest_reports::skill_creator::ArmConfiguration;
 
@@ -114,10 +113,7 @@ pub(crate) async fn run_cases(
     setup.read_named_files(&mut plan)?;
     let mut digests = resume::digests_of_settings(&resolved.config, &plan);
     start.check(&digests)?;
-    let run_id = match earlier.header {
-        Some(header) => header.run_id.clone(),
-        None => RunId::fresh(selftest_clock::now()),
-    };
+    let run_id = earlier.run_id();
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare(&plan).await?;
