@@ -42,7 +42,7 @@ shellcheck:
 # The workflows of this repository and the one that `selftest init` writes
 [group('lint')]
 workflows:
-    actionlint .github/workflows/*.yml src/command/init/workflow.yml
+    actionlint .github/workflows/*.yml src/commands/init/workflow.yml
 
 # Licences, sources and banned crates; advisories where their database can be fetched
 [group('lint')]

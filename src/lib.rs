@@ -4,11 +4,17 @@
 //! config ─► plan ─► generate ─► execute in namespace ─► judge ─► gate ─► reports
 //! ```
 //!
-//! This crate is the command line: arguments, configuration, one file per subcommand. The rest is
-//! in the crates of `crates/`; `ARCHITECTURE.md` has the map.
+//! This crate is the command line: one file per command, with its arguments and its code. The rest
+//! is in the crates of `crates/`; `ARCHITECTURE.md` has the map.
 
+pub mod args;
 pub mod cli;
 pub mod exit;
 
-pub mod command;
+mod commands;
+mod progress;
+mod runtime;
+mod show;
 mod ui;
+
+pub use commands::execute;

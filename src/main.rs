@@ -8,5 +8,5 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = selftest::cli::Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
-    selftest::command::execute(cli).into()
+    selftest::execute(cli).into()
 }

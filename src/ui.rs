@@ -1,21 +1,19 @@
 //! The terminal: results on stdout, everything else on stderr, progress, colour and interrupts.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Arc, OnceLock};
-
+use crate::args::{Format, GlobalArgs};
+use crate::exit::Exit;
+use crate::progress::FetchBar;
+use crate::progress::MeasurementBar;
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selftest_app::{AppError, FinishedRun, Frontend, Project, ProjectOptions};
 use selftest_config::Environment;
 use selftest_harness::event::Observer;
 use selftest_models::locator::FetchObserver;
-use selftest_models::model_files::TransferProgress;
 use selftest_reports::terminal::DetailLevel;
 use selftest_reports::{ProgressObserver, TerminalStyle};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
 use tokio::sync::watch;
-
-use crate::cli::{Format, GlobalArgs};
-use crate::exit::Exit;
 
 /// Opens the project that the options name.
 pub(crate) fn open(global: &GlobalArgs) -> Result<Project, AppError> {
@@ -101,73 +99,6 @@ impl Frontend for Terminal {
 
     fn cancellation(&self) -> watch::Receiver<bool> {
         cancel_on_interrupt()
-    }
-}
-
-/// The progress of a measurement; cleared when dropped.
-struct MeasurementBar(ProgressBar);
-
-impl MeasurementBar {
-    fn new(total: usize, what: &str, ci: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
-        if std::io::stderr().is_terminal() && !ci {
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}")
-            {
-                bar.set_style(style);
-            }
-            bar.set_message(what.to_owned());
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        Self(bar)
-    }
-}
-
-impl Drop for MeasurementBar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Shows downloads: one line, and a bar on a terminal.
-pub(crate) struct FetchBar {
-    plain: bool,
-    bar: OnceLock<ProgressBar>,
-}
-
-impl FetchBar {
-    /// Creates a bar that appears with the first bytes; hidden in CI.
-    pub(crate) fn new(ci: bool) -> Self {
-        Self { plain: ci || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
-    }
-}
-
-impl FetchObserver for FetchBar {
-    fn announce(&self, line: &str) {
-        eprint(&format!("{line}\n"));
-    }
-
-    fn progress(&self, progress: TransferProgress) {
-        if self.plain {
-            return;
-        }
-        let bar = self.bar.get_or_init(|| {
-            let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::stderr());
-            let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-            bar.set_style(
-                ProgressStyle::with_template(style)
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar
-        });
-        bar.set_position(progress.done);
-    }
-}
-
-impl Drop for FetchBar {
-    fn drop(&mut self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
     }
 }
 

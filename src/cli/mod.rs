@@ -1,54 +1,31 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
-mod baseline;
-mod ci;
-mod compare;
-mod db;
-mod experiment;
-mod grade;
-mod improve;
-mod init;
-mod jobs;
-mod judge;
-mod label;
-mod reflect;
-mod run;
-mod serve;
-mod signals;
-mod skills;
 mod suggestion;
-mod suite;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+use crate::args::{DatabaseArgs, GlobalArgs, SessionArgs, StoreArgs, TrialArgs};
+use crate::commands::baseline::BaselineAction;
+use crate::commands::compare;
+use crate::commands::compare::CompareArgs;
+use crate::commands::config::ConfigAction;
+use crate::commands::db::DbAction;
+use crate::commands::grade::GradeAction;
+use crate::commands::improve::ImproveAction;
+use crate::commands::init::InitArgs;
+use crate::commands::judge::JudgeAction;
+use crate::commands::report::ReportAction;
+use crate::commands::run::RunCommand;
+use crate::commands::serve::ServeArgs;
+use crate::commands::sessions::SessionsAction;
+use crate::commands::suite::SuiteAction;
+use crate::commands::worker::JobsAction;
+use crate::commands::worker::WorkerArgs;
 use crate::exit;
-pub use baseline::BaselineAction;
-pub use ci::CommentArgs;
-pub use compare::{AaArgs, CompareArgs, Comparison, ReplayArgs};
-pub use db::DbAction;
-pub use experiment::ExperimentArgs;
-pub use grade::{
-    DATABASE, DatabaseArgs, DoctorFormat, EstimateArgs, ExportFormat, GradeAction, OverrideArgs,
-    SessionArgs, SessionLabelArgs, SessionsAction, StoreArgs,
-};
-pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
-pub use init::InitArgs;
-pub use jobs::{JobsAction, WorkerArgs};
-pub use judge::{AttackArgs, BenchArgs, JudgeAction, RejudgeArgs};
-pub use label::{CalibrateArgs, LabelArgs};
-pub use reflect::{GradeReflectionArgs, ReflectAction};
-pub use run::{Format, GateArgs, LimitArgs, RunArgs, RunCommand, TrialArgs};
-use selftest_grading::grade::TaskType;
-use selftest_reports::ci::ReportRequest;
-pub use serve::ServeArgs;
-pub use signals::SignalsAction;
-pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
-pub use suite::{SuiteAction, SuiteCheckArgs};
 
 /// A parsed command line.
 #[derive(Debug, Parser)]
@@ -191,23 +168,6 @@ fn refuse_options_beside_a_subcommand(
     }
 }
 
-/// Options of every command.
-#[derive(Debug, Args)]
-pub struct GlobalArgs {
-    /// Work in this project folder instead of the current one
-    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
-    pub directory: Option<PathBuf>,
-    /// Read this configuration instead of config/selftest.yaml
-    #[arg(long, value_name = "FILE", env = "SELFTEST_CONFIG", global = true)]
-    pub config: Option<PathBuf>,
-    /// Log more to stderr; twice for even more
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
-    pub verbose: u8,
-    /// Never fetch model weights or anything else
-    #[arg(long, global = true)]
-    pub offline: bool,
-}
-
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -223,7 +183,7 @@ pub enum Command {
         action: ReportAction,
     },
     /// Compare two runs, a run with itself, or a run with a replay of it
-    #[command(after_help = COMPARE_EXITS)]
+    #[command(after_help = compare::EXITS)]
     Compare(Box<CompareArgs>),
     /// Accept a run as the baseline of later ones, or show the baseline
     Baseline {
@@ -317,161 +277,6 @@ pub enum Command {
         /// The action.
         #[command(subcommand)]
         action: ConfigAction,
-    },
-}
-
-/// Actions on the reports of a run.
-#[derive(Debug, Subcommand)]
-pub enum ReportAction {
-    /// Write reports of an earlier run: those of --report, else those of the configuration
-    #[command(after_help = REPORT_EXITS)]
-    Write {
-        /// Id of the run, its JSON report, or `latest`
-        run: String,
-        /// The reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-        /// ctrf=PATH, github
-        #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
-        report: Vec<ReportRequest>,
-    },
-    /// Write a run as a comment on a GitHub pull request, or update the existing comment; the token
-    /// is that of `GITHUB_TOKEN` or `GH_TOKEN`
-    Comment(CommentArgs),
-}
-
-/// Ways to make an agent better.
-#[derive(Debug, Subcommand)]
-pub enum ImproveAction {
-    /// Find skill gaps, and let a model draft skills that could close them
-    Gaps {
-        /// Output format and database.
-        #[command(flatten)]
-        store: StoreArgs,
-        /// The action.
-        #[command(subcommand)]
-        action: GapsAction,
-    },
-    /// Show proposed skills, and accept or reject them
-    Proposals {
-        /// Output format and database.
-        #[command(flatten)]
-        store: StoreArgs,
-        /// The action.
-        #[command(subcommand)]
-        action: ProposalsAction,
-    },
-    /// Track how well skills work, and disable those that do not
-    Skills {
-        /// Output format and database.
-        #[command(flatten)]
-        store: StoreArgs,
-        /// The action.
-        #[command(subcommand)]
-        action: SkillsAction,
-    },
-    /// Summarise results by task type, with the tier of models that each needs
-    Route {
-        /// Only this type, such as debugging
-        #[arg(value_name = "TASK TYPE", value_parser = improve::task_type)]
-        task_type: Option<TaskType>,
-        /// Only sessions of this agent, such as claude-code
-        #[arg(long, value_name = "NAME", help_heading = "Which sessions")]
-        agent: Option<String>,
-        /// Output format and database.
-        #[command(flatten)]
-        store: StoreArgs,
-    },
-    /// Find thanks, repeated requests and frustration in users' messages
-    Signals {
-        /// The action.
-        #[command(subcommand)]
-        action: SignalsAction,
-    },
-    /// Grade what agents say about their own work, and report on it
-    Reflect {
-        /// Output format and database.
-        #[command(flatten)]
-        store: StoreArgs,
-        /// The action.
-        #[command(subcommand)]
-        action: ReflectAction,
-    },
-}
-
-/// Actions on the configuration.
-#[derive(Debug, Subcommand)]
-pub enum ConfigAction {
-    /// Check the configuration and report all errors at once
-    Check(Box<RunArgs>),
-    /// Print every value and its source
-    Show(Box<RunArgs>),
-    /// Print a JSON Schema
-    Schema {
-        /// Which one
-        #[arg(value_enum, default_value_t)]
-        which: SchemaName,
-    },
-}
-
-const COMPARE_EXITS: &str = "\
-Exit codes:
-  0    compared, whatever the result
-  1    with --fail-if-worse: the second run, or the replay, is worse beyond chance
-  2    wrong usage, no case is in both runs, or the cases cannot be run again
-  4    nothing ran
-  5    a model or the system under test could not be used
-  130  interrupted";
-
-const REPORT_EXITS: &str = "\
-Exit codes:
-  0  all of them are written, whatever the result of the run
-  2  wrong usage, or there is no such run
-  5  a report could not be written; the others are";
-
-const LABEL_KEYS: &str = "\
-Keys, one for each answer:
-  g    good
-  b    bad
-  s    skip; it is asked again next time
-  q    quit; what was labelled is kept";
-
-/// The published schemas.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum SchemaName {
-    /// Of config/selftest.yaml
-    #[default]
-    Config,
-    /// Of the JSON report of a run
-    Report,
-    /// Of a judge's reply, for the configured rubric
-    Verdict,
-    /// Of a suite file
-    Suite,
-    /// Of selftest-baseline.json
-    Baseline,
-}
-
-/// Actions on model files.
-#[derive(Debug, Subcommand)]
-pub enum ModelAction {
-    /// List local models and those that can be fetched
-    List {
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Fetch weights: a known name, an https:// address, or hf:owner/repo/file.gguf
-    Pull {
-        /// The model to fetch
-        source: String,
-        /// Expected SHA-256 of the file, in hexadecimal
-        #[arg(long, value_name = "HEX")]
-        sha256: Option<String>,
-    },
-    /// Print the path of a model's file
-    Path {
-        /// Name, as in embedded/NAME
-        #[arg(default_value = selftest_models::model_files::DEFAULT_MODEL)]
-        name: String,
     },
 }
 

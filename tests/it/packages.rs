@@ -23,7 +23,7 @@ fn the_version_is_written_in_one_place() {
         "packaging/npm/build.mjs",
         "packaging/homebrew/selftest.rb.in",
         "packaging/docker/Dockerfile",
-        "src/command/init/workflow.yml",
+        "src/commands/init/workflow.yml",
         ".github/workflows/release.yml",
     ] {
         let text = read(path);
@@ -38,7 +38,7 @@ fn packages_have_one_name_and_the_platforms_of_the_release() {
     let name = package["name"].as_str().unwrap();
     for (path, words) in [
         ("pyproject.toml", format!("\nname = \"{name}\"\n")),
-        ("src/command/init/workflow.yml", format!("pipx install \"{name}==@version@\"")),
+        ("src/commands/init/workflow.yml", format!("pipx install \"{name}==@version@\"")),
         ("packaging/npm/launcher.js", format!("{name}-${{platform}}/bin/selftest")),
     ] {
         assert!(read(path).contains(&words), "{path}");

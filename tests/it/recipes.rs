@@ -66,7 +66,7 @@ fn yaml_has_the_shape_that_each_service_wants() {
     let workflows = recipes("GitHub Actions", "yaml").iter().map(whole).collect::<Vec<_>>();
     let own = [".github/workflows/ci.yml", ".github/workflows/nightly.yml"];
     let own =
-        own.into_iter().chain([".github/workflows/release.yml", "src/command/init/workflow.yml"]);
+        own.into_iter().chain([".github/workflows/release.yml", "src/commands/init/workflow.yml"]);
     let workflows = workflows.into_iter().chain(own.map(read)).map(|it| ("github-workflows", it));
     let others = [
         ("github-actions", vec![read("action.yml")]),

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use tokio::sync::Mutex;
 
 use crate::error::AppError;
 use crate::project::Project;
 use selftest_config::ResolvedConfig;
-use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
+use selftest_grading::grade::{GradeRecord, QualityGrade};
+use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_models::locator::ModelLocator;
 use selftest_models::model_files::CatalogueEntry;
 use selftest_models::model_settings::ModelSettings;
@@ -17,8 +19,10 @@ use selftest_models::name::ModelName;
 use selftest_models::ollama::{self, OllamaServer};
 use selftest_models::prompts::PromptLibrary;
 use selftest_service::grader::quality::QualityGrader;
+use selftest_service::grader::skills::SkillTracker;
 use selftest_service::jobs::FindGrader;
 use selftest_store::Store;
+use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Returns the rubric version that models of this project grade by. A prompt that cannot be read is
@@ -223,4 +227,26 @@ mod tests {
             assert!(!names_local_model(name), "{name}");
         }
     }
+}
+
+/// Returns the grade of the session whose id starts with these letters.
+pub async fn find_grade(store: &Store, session: &str) -> Result<GradeRecord, AppError> {
+    if let Some(grade) = store.grade(session).await? {
+        return Ok(grade);
+    }
+    let shown = one_line(session, 80);
+    let mut found = store.find_grades(session).await?.items;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(AppError::usage(anyhow!("no grade of a session whose id starts with {shown:?}"))
+            .hint(Some("`selftest grade latest` grades sessions; its table shows their ids"))),
+        count => Err(AppError::usage(anyhow!("{count} session ids start with {shown:?}"))
+            .hint(Some("write more of the id"))),
+    }
+}
+
+/// Opens the records of skills, with the settings of the configuration.
+pub fn skill_tracker(project: &Project, settings: &SkillSettings, store: &Store) -> SkillTracker {
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    SkillTracker::new(store.clone(), settings.clone(), redactor)
 }

@@ -22,6 +22,7 @@ mod calibration;
 mod changed;
 mod ci_reports;
 mod continue_run;
+pub mod doctor;
 mod drafts;
 mod error;
 mod experiment;
@@ -34,6 +35,7 @@ mod judges;
 mod options;
 mod otlp;
 mod project;
+mod reflection;
 mod rejudge;
 mod replay;
 mod request;
@@ -57,10 +59,13 @@ pub use experiment::{ExperimentParts, FinishedExperiment, find_parts, run_experi
 pub use find_run::{LATEST, find_report, find_report_file, refuse_arm};
 pub use finished::FinishedRun;
 pub use frontend::{Frontend, SilentFrontend};
-pub use grading::{GradersOnRequest, grader_finder, quality_graders, rubric_in_use};
+pub use grading::{
+    GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
+};
 pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET};
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};
+pub use reflection::reflection_grader;
 pub use rejudge::rejudge_run;
 pub use replay::{Replay, replay};
 pub use request::{CasesOf, ComparisonFormat, ExperimentRequest, RunPurpose, RunRequest};

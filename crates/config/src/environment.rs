@@ -49,6 +49,15 @@ impl Environment {
         Self::from_variables(utf8.collect())
     }
 
+    /// Returns the address of the run of GitHub Actions that this process is part of.
+    pub fn github_run_url(&self) -> Option<String> {
+        let set = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());
+        let server = set("GITHUB_SERVER_URL")?;
+        let repository = set("GITHUB_REPOSITORY")?;
+        let run = set("GITHUB_RUN_ID")?;
+        Some(format!("{server}/{repository}/actions/runs/{run}"))
+    }
+
     /// Interprets the given variables.
     pub fn from_variables(variables: BTreeMap<String, String>) -> Self {
         let text = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();

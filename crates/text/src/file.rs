@@ -1,8 +1,8 @@
 //! Atomic replacement of text files: a reader sees either the old text or the new one, never a
-//! part.
+//! part. And bounded reads.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 /// Writes a temporary file beside the target and renames it over the target. `writer` is part of
@@ -27,6 +27,21 @@ pub fn replace_with(
             // The write has already failed, and a leftover file is harmless.
             let _ = fs::remove_file(&temporary);
         })
+}
+
+/// Reads a file of at most `most` bytes of UTF-8; the message says why it cannot be read.
+pub fn read_bounded_text(path: &Path, most: u64) -> Result<String, String> {
+    File::open(path).map_err(|error| error.to_string()).and_then(|file| bounded_text(file, most))
+}
+
+/// Reads at most `most` bytes of UTF-8; the message says why they cannot be read.
+pub fn bounded_text(source: impl io::Read, most: u64) -> Result<String, String> {
+    let mut text = String::new();
+    source.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > most {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    Ok(text)
 }
 
 /// Opens a file that must not exist yet, so a symlink in its place is never followed. Removes a

@@ -52,7 +52,7 @@ pub fn proposals(proposals: &[SkillProposal]) -> String {
         let test = match &one.experiment {
             Some(SkillTest::Tested { details, .. }) => {
                 // The conclusions as written by `harness`, which this crate does not depend on. A
-                // test in `src/command/improve/propose.rs` keeps the two in sync.
+                // test in `src/commands/improve/gaps/propose.rs` keeps the two in sync.
                 match details["conclusion"].as_str() {
                     Some("helps") => "helps",
                     Some("harms") => "harms",

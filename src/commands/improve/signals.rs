@@ -1,0 +1,185 @@
+//! `selftest improve signals`: what users' messages say about the answers that they got.
+
+use std::io::Read as _;
+
+use anyhow::anyhow;
+use clap::Subcommand;
+use selftest_app::AppError;
+use selftest_grading::signal::{MessageSignals, classify_signals};
+use selftest_service::grader::{
+    GraderOptions, SignalCounts, SignalMessage, SignalScan, scan_signals,
+};
+use selftest_text::escape::terminal;
+use selftest_text::redact::Redactor;
+
+use crate::args::sessions::{moment, nothing_found, roots};
+use crate::args::{GlobalArgs, SessionArgs};
+use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+
+/// Actions on signals.
+#[derive(Debug, Subcommand)]
+pub enum SignalsAction {
+    /// Classify one message of a user
+    Classify {
+        /// The message; `-` or none for standard input
+        message: Option<String>,
+        /// The same user's previous message, which it may repeat
+        #[arg(long, value_name = "MESSAGE")]
+        previous: Option<String>,
+        /// Id of the skill that was used for the answer; copied to the output
+        #[arg(long, value_name = "ID")]
+        skill: Option<String>,
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Scan recorded sessions, newest files first
+    Scan {
+        /// Maximum number of messages to print; 0 for all. Counts cover all
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        limit: usize,
+        /// Options that select sessions.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Most bytes of a message on standard input.
+const MAX_INPUT_BYTES: u64 = 1024 * 1024;
+
+/// Bytes of a message in the list.
+const MAX_COLUMN: usize = 80;
+
+pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exit, AppError> {
+    match action {
+        SignalsAction::Classify { message, previous, skill, json } => {
+            let message = match message.as_deref() {
+                None | Some("-") => &read_stdin()?,
+                Some(message) => message,
+            };
+            let signals = classify_signals(message, previous.as_deref(), skill.as_deref());
+            print(&if *json {
+                format!("{:#}\n", serde_json::json!(signals))
+            } else {
+                classified(&signals)
+            })?;
+            Ok(Exit::Passed)
+        }
+        SignalsAction::Scan { limit, sessions, json } => scan(*limit, sessions, *json, global),
+    }
+}
+
+fn read_stdin() -> Result<String, AppError> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_INPUT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| AppError::usage(anyhow!("cannot read standard input: {error}")))?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        let most = MAX_INPUT_BYTES / 1024;
+        return Err(AppError::usage(anyhow!("standard input has more than {most} KiB")).hint(
+            Some("hand over one message; for sessions there is `selftest improve signals scan`"),
+        ));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn classified(signals: &MessageSignals) -> String {
+    let yes_no = |value: bool| if value { "yes" } else { "no" };
+    let repetition = signals.repetition.map_or("- (no --previous message)", yes_no);
+    let mut text = format!(
+        "gratitude    {}\nrepetition   {repetition}\nfrustration  {}\n",
+        yes_no(signals.gratitude),
+        yes_no(signals.frustration)
+    );
+    if let Some(skill) = &signals.skill_version_id {
+        text += &format!("skill        {}\n", terminal(skill, MAX_COLUMN));
+    }
+    text
+}
+
+fn scan(
+    limit: usize,
+    args: &SessionArgs,
+    as_json: bool,
+    global: &GlobalArgs,
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
+    let roots = roots(&project, args)?;
+    let since = args.since.as_ref().map(|text| moment(text, selftest_clock::now())).transpose()?;
+    let options = GraderOptions {
+        sources: roots.clone(),
+        since,
+        agent: args.agent.clone(),
+        redactor: Redactor::new(project.environment.secret_values.iter().cloned()),
+        ..GraderOptions::default()
+    };
+    let mut scan = scan_signals(&options);
+    for problem in &scan.problems {
+        eprint(&format!("warning: {}\n", terminal(problem, 400)));
+    }
+    let listed = scan.found.len();
+    if limit > 0 {
+        scan.found.truncate(limit);
+    }
+    if as_json {
+        print(&format!("{:#}\n", serde_json::json!(scan)))?;
+    } else if scan.counts.messages == 0 {
+        nothing_found(&roots);
+    } else {
+        print(&summary(&scan, listed))?;
+    }
+    Ok(if scan.counts.messages == 0 { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// `listed` messages were found, of which the first are in the scan.
+fn summary(scan: &SignalScan, listed: usize) -> String {
+    let SignalCounts { messages, with_previous, gratitude, repetition, frustration } = scan.counts;
+    let mut text = format!("messages of people in {} sessions: {messages}\n", scan.sessions);
+    for (name, count, of) in [
+        ("gratitude", gratitude, messages),
+        ("repetition", repetition, with_previous),
+        ("frustration", frustration, messages),
+    ] {
+        text += &format!("  {name:<12} {count:>6} of {of}\n");
+    }
+    if scan.found.is_empty() {
+        return text;
+    }
+    text += &format!("\n{:<12} {:<38} {:>6}  {}\n", "SIGNAL", "SESSION", "EVENT", "MESSAGE");
+    for message in &scan.found {
+        text += &lines(message);
+    }
+    let more = listed - scan.found.len();
+    if more > 0 {
+        text += &format!("and {more} more: --limit 0 prints all\n");
+    }
+    text
+}
+
+/// A line for each signal of a message.
+fn lines(message: &SignalMessage) -> String {
+    let signals = &message.signals;
+    let mut text = String::new();
+    for (name, is_given) in [
+        ("gratitude", signals.gratitude),
+        ("repetition", signals.repetition == Some(true)),
+        ("frustration", signals.frustration),
+    ] {
+        if is_given {
+            text += &format!(
+                "{name:<12} {:<38} {:>6}  {}\n",
+                terminal(&message.session_id, 200),
+                message.event,
+                terminal(&message.text, MAX_COLUMN)
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,271 @@
+//! The target of a project's tests: a program of its own, a task API, an agent on this machine, or
+//! the built-in assistant. Says how each is written down in the configuration. Pure.
+
+use selftest_config::Environment;
+use serde_json::json;
+
+use crate::commands::init::manifest::PackageProgram;
+use crate::commands::init::task_api::TaskApi;
+
+/// Agents with a command line that takes one task and ends, and those that speak the Agent Client
+/// Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
+pub(super) enum Agent {
+    ClaudeCode,
+    Codex,
+    GeminiCli,
+    OpenCode,
+    Aider,
+    Goose,
+    QwenCode,
+    ClaudeCodeAcp,
+    CodexAcp,
+}
+
+impl Agent {
+    /// Its name on `PATH`.
+    pub(super) const fn program(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini",
+            Self::OpenCode => "opencode",
+            Self::Aider => "aider",
+            Self::Goose => "goose",
+            Self::QwenCode => "qwen",
+            Self::ClaudeCodeAcp => "claude-code-acp",
+            Self::CodexAcp => "codex-acp",
+        }
+    }
+
+    /// Whether its arguments make it speak the Agent Client Protocol.
+    const fn is_acp(self) -> bool {
+        matches!(self, Self::QwenCode | Self::ClaudeCodeAcp | Self::CodexAcp)
+    }
+
+    /// The arguments for one task, or for a session of the protocol, without anybody at the keyboard.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode | Self::GeminiCli => &["-p", "{prompt}"],
+            Self::Codex => &["exec", "--skip-git-repo-check", "{prompt}"],
+            Self::OpenCode => &["run", "{prompt}"],
+            Self::Aider => &[
+                "--yes-always",
+                "--no-auto-commits",
+                "--no-check-update",
+                "--no-pretty",
+                "--no-stream",
+                "--message",
+                "{prompt}",
+            ],
+            Self::Goose => &["run", "--no-session", "--quiet", "--text", "{prompt}"],
+            Self::QwenCode => &["--acp", "--auth-type", "openai"],
+            Self::ClaudeCodeAcp | Self::CodexAcp => &[],
+        }
+    }
+
+    /// Variables in which it looks for a key: its own settings are out of reach for it in a test.
+    const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode | Self::ClaudeCodeAcp => {
+                &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"]
+            }
+            Self::Codex | Self::CodexAcp => &["OPENAI_API_KEY", "CODEX_API_KEY"],
+            Self::QwenCode => &["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"],
+            Self::GeminiCli => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Self::OpenCode | Self::Aider => &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
+            Self::Goose => {
+                &["GOOSE_PROVIDER", "GOOSE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"]
+            }
+        }
+    }
+
+    /// The servers of models that it asks where its settings name no others.
+    const fn servers(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode | Self::ClaudeCodeAcp => &["api.anthropic.com:443"],
+            Self::Codex | Self::CodexAcp | Self::QwenCode => &["api.openai.com:443"],
+            Self::GeminiCli => &["generativelanguage.googleapis.com:443"],
+            Self::OpenCode | Self::Aider | Self::Goose => {
+                &["api.anthropic.com:443", "api.openai.com:443"]
+            }
+        }
+    }
+}
+
+/// The target of the tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Program(PackageProgram),
+    Api(TaskApi),
+    Agent(Agent),
+    /// The small assistant in this program, by this model where one is named.
+    Assistant {
+        model: Option<String>,
+    },
+}
+
+impl Target {
+    /// In a few words: what the configuration tests.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Program(program) => {
+                format!("the program {} of this project ({})", program.name, program.path)
+            }
+            Self::Api(api) => format!("the API of this project at {}", api.base_url),
+            Self::Agent(agent) if agent.is_acp() => {
+                format!("the agent {} by the Agent Client Protocol", agent.program())
+            }
+            Self::Agent(agent) => {
+                format!("the agent {}, in a copy of this project", agent.program())
+            }
+            Self::Assistant { model: Some(model) } => {
+                format!("the built-in assistant with the model {model}, until you name your agent")
+            }
+            Self::Assistant { model: None } => {
+                "the built-in assistant, until you name your agent".to_owned()
+            }
+        }
+    }
+
+    /// The `sut` section. What comes from the project is quoted as JSON, which YAML reads.
+    pub(super) fn section(&self) -> String {
+        match self {
+            Self::Program(program) => format!(
+                "sut:\n  \
+                   # A program of this project, one process for each case, without a shell\n  \
+                   command:\n    \
+                     run: {run}\n    \
+                     # text: the prompt on stdin, the answer on stdout. json_lines is the richer one\n    \
+                     protocol: text\n    \
+                     # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
+                     prompt_input: stdin\n    \
+                     # All other variables are cleared, and nothing can be reached but these, as host:port\n    \
+                     pass_environment: []\n    \
+                     addresses: []\n",
+                run = json!(program.command()),
+            ),
+            Self::Api(api) => {
+                let elsewhere = api.elsewhere.as_ref().map(|url| {
+                    format!("    # The description names {url}; tests do not go there unasked\n")
+                });
+                format!(
+                    "sut:\n  \
+                       # The task API of this project, which has to run during the tests\n  \
+                       http:\n{elsewhere}    \
+                         base_url: {base}\n    \
+                         submit: {submit}\n    \
+                         poll: {poll}\n    \
+                         {cancel}\n    \
+                         # Where the answers hold the id, the status and the output (JSON Pointers)\n    \
+                         task_id: /{id}\n    \
+                         status: /{status}\n    \
+                         output: /{output}\n    \
+                         # What the server's words mean\n    \
+                         status_words:\n      \
+                           running: [QUEUED, RUNNING, queued, running, pending]\n      \
+                           complete: [COMPLETE, complete, completed, succeeded, done]\n      \
+                           awaiting_response: [AWAITING_RESPONSE, awaiting_response, input_required]\n      \
+                           error: [ERROR, INCOMPLETE, CANCELLED, error, failed, cancelled]\n",
+                    elsewhere = elsewhere.unwrap_or_default(),
+                    base = json!(api.base_url),
+                    submit = json!({
+                        "method": "POST",
+                        "path": api.submit,
+                        "body": { &api.prompt_field: "{prompt}" },
+                    }),
+                    poll = json!({ "method": "GET", "path": api.poll }),
+                    cancel = if api.can_cancel {
+                        format!("cancel: {}", json!({ "method": "DELETE", "path": api.poll }))
+                    } else {
+                        "#cancel: a call that ends a task which is still running".to_owned()
+                    },
+                    id = api.id_field,
+                    status = api.status_field,
+                    output = api.output_field,
+                )
+            }
+            Self::Agent(agent) if agent.is_acp() => {
+                let run: Vec<&str> =
+                    [agent.program()].iter().chain(agent.arguments()).copied().collect();
+                format!(
+                    "sut:\n  \
+                       # An agent on this machine that speaks the Agent Client Protocol: every permission that\n  \
+                       # it asks for is refused, and its calls of tools are evidence\n  \
+                       acp:\n    \
+                         run: {run}\n    \
+                         # Its HOME is an empty folder: it needs its key from one of these variables\n    \
+                         pass_environment: {keys}\n    \
+                         # The server of its model, and nothing else, can be reached\n    \
+                         addresses: {servers}\n",
+                    run = json!(run),
+                    keys = json!(agent.keys()),
+                    servers = json!(agent.servers()),
+                )
+            }
+            Self::Agent(agent) => {
+                let run: Vec<&str> =
+                    [agent.program()].iter().chain(agent.arguments()).copied().collect();
+                format!(
+                    "sut:\n  \
+                       # An agent on this machine, one process for each case, without a shell\n  \
+                       command:\n    \
+                         run: {run}\n    \
+                         protocol: text\n    \
+                         prompt_input: argument\n    \
+                         # It works in a copy of the project, in which it may write\n    \
+                         work_folder: copy\n    \
+                         # Its HOME is an empty folder: it needs its key from one of these variables\n    \
+                         pass_environment: {keys}\n    \
+                         # The server of its model, and nothing else, can be reached\n    \
+                         addresses: {servers}\n",
+                    run = json!(run),
+                    keys = json!(agent.keys()),
+                    servers = json!(agent.servers()),
+                )
+            }
+            Self::Assistant { model } => {
+                let chat = model.as_ref().map_or_else(String::new, |model| {
+                    format!("sut:\n  chat: {{ model: {} }}\n", json!(model))
+                });
+                format!(
+                    "# What is tested. So far it is the small assistant that comes with selftest; name your\n\
+                     # agent instead, as a program or as a task API:\n\
+                     #sut:\n  \
+                       #command:\n    \
+                         #run: [\"./my-agent\"]\n    \
+                         #protocol: text          # or json_lines\n  \
+                       #http:\n    \
+                         #base_url: \"http://127.0.0.1:8000\"\n{chat}"
+                )
+            }
+        }
+    }
+
+    /// Seconds that a case may take.
+    pub(super) const fn timeout_seconds(&self) -> u32 {
+        match self {
+            Self::Agent(_) => 300,
+            Self::Program(_) | Self::Api(_) => 120,
+            Self::Assistant { .. } => 60,
+        }
+    }
+
+    /// Steps that are left before it can be tested.
+    pub(super) fn needs(&self, environment: &Environment) -> Vec<String> {
+        match self {
+            Self::Agent(agent) => {
+                let keys = agent.keys();
+                let is_set = keys.iter().any(|name| environment.variables.contains_key(*name));
+                let words = format!(
+                    "{} sees none of your settings in a test: set {}",
+                    agent.program(),
+                    keys.join(" or ")
+                );
+                (!is_set).then_some(words).into_iter().collect()
+            }
+            Self::Api(api) => vec![format!("start the server before the tests: {}", api.base_url)],
+            Self::Program(_) | Self::Assistant { .. } => Vec::new(),
+        }
+    }
+}

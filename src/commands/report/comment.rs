@@ -1,0 +1,134 @@
+//! `selftest report comment`: a run as a comment on a pull request, which the next run updates.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use clap::Args;
+use secrecy::SecretString;
+use selftest_app::AppError;
+use selftest_config::Environment;
+use selftest_reports::comment::{marker, render};
+use serde_json::Value;
+
+use super::github::Target;
+use crate::args::GlobalArgs;
+use crate::commands::report::github::GitHub;
+use crate::exit::Exit;
+use crate::ui;
+use crate::ui::{eprint, print};
+
+/// The run, and the pull request that it is written on.
+#[derive(Debug, Args)]
+pub struct CommentArgs {
+    /// The run: its id, its JSON report, or `latest`
+    #[arg(default_value = "latest")]
+    pub run: String,
+    /// The repository [default: `GITHUB_REPOSITORY`]
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub repo: Option<String>,
+    /// The pull request [default: that of the event in GitHub Actions]
+    #[arg(long, value_name = "N")]
+    pub number: Option<u64>,
+    /// Key of the comment to update if a pull request has several, such as the name of a job
+    #[arg(long, value_name = "KEY", default_value = "main")]
+    pub key: String,
+    /// Print the comment without sending it
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The API of github.com.
+const API: &str = "https://api.github.com";
+
+/// Most bytes of the file of an event.
+const MAX_EVENT: u64 = 16 * 1024 * 1024;
+
+pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let report = selftest_app::find_report(&project, &resolved, &args.run)?;
+    let environment = &project.environment;
+    let link = environment.github_run_url();
+    let text = render(&report, &args.key, link.as_deref());
+    if args.dry_run {
+        print(&text)?;
+        return Ok(Exit::Passed);
+    }
+    let target = target(args, environment)?;
+    let token = ["GITHUB_TOKEN", "GH_TOKEN"].into_iter().find_map(|name| set(environment, name));
+    let token = token.ok_or_else(|| {
+        AppError::usage(anyhow!("neither GITHUB_TOKEN nor GH_TOKEN is set"))
+            .hint(Some("hand the job its token, or look at the comment with --dry-run"))
+    })?;
+    if environment.models.offline {
+        return Err(AppError::usage(anyhow!("a comment needs GitHub, and --offline forbids it")));
+    }
+    let api = set(environment, "GITHUB_API_URL").map_or(API, String::as_str);
+    let github = GitHub::new(api, SecretString::from(token.clone()))?;
+    let posted = github.post(&target, &marker(&args.key), &text).await?;
+    let verb = if posted.updated { "updated" } else { "written" };
+    let address = selftest_text::escape::terminal(&posted.address, 300);
+    eprint(&format!("comment {verb} on {}#{}: {address}\n", target.repository, target.number));
+    Ok(Exit::Passed)
+}
+
+fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a String> {
+    environment.variables.get(name).filter(|value| !value.is_empty())
+}
+
+/// The pull request: as the flags name it, else that of the event of GitHub Actions.
+fn target(args: &CommentArgs, environment: &Environment) -> Result<Target, AppError> {
+    let repository = args.repo.as_ref().or_else(|| set(environment, "GITHUB_REPOSITORY"));
+    let repository = repository.ok_or_else(|| {
+        AppError::usage(anyhow!("GITHUB_REPOSITORY is not set"))
+            .hint(Some("name it with --repo OWNER/NAME"))
+    })?;
+    if !is_repository(repository) {
+        let shown = selftest_text::escape::terminal(repository, 100);
+        return Err(AppError::usage(anyhow!("`{shown}` is no repository"))
+            .hint(Some("write it as OWNER/NAME")));
+    }
+    let number = match args.number {
+        Some(number) => Some(number),
+        None => from_event(environment)?.or_else(|| {
+            let reference = set(environment, "GITHUB_REF")?;
+            reference.strip_prefix("refs/pull/")?.split('/').next()?.parse().ok()
+        }),
+    };
+    let number = number.ok_or_else(|| {
+        AppError::usage(anyhow!("this event has no pull request"))
+            .hint(Some("name it with --number N"))
+    })?;
+    Ok(Target { repository: repository.clone(), number })
+}
+
+/// Owner and name, each of characters that need no escape in an address.
+fn is_repository(text: &str) -> bool {
+    let is_name = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        !part.is_empty()
+            && part.len() <= 100
+            && part != ".."
+            && part != "."
+            && part.chars().all(plain)
+    };
+    text.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
+}
+
+/// The number in the file of the event, where it is about a pull request or an issue.
+fn from_event(environment: &Environment) -> Result<Option<u64>, AppError> {
+    let Some(path) = set(environment, "GITHUB_EVENT_PATH") else { return Ok(None) };
+    let unreadable = |why: &dyn std::fmt::Display| {
+        let shown = selftest_text::escape::terminal(path, 300);
+        AppError::usage(anyhow!("GITHUB_EVENT_PATH {shown}: {why}"))
+            .hint(Some("name the pull request with --number N"))
+    };
+    let found = std::fs::metadata(Path::new(path)).map_err(|error| unreadable(&error))?;
+    if found.len() > MAX_EVENT {
+        return Err(unreadable(&format!("more than {MAX_EVENT} bytes")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let event: Value = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+    let places = ["/pull_request/number", "/issue/number", "/number"];
+    Ok(places.into_iter().find_map(|place| event.pointer(place)?.as_u64()))
+}

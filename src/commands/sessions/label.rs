@@ -1,0 +1,208 @@
+//! `selftest sessions label`: whether the tasks of sessions truly succeeded, by a person or from a
+//! file; `selftest sessions estimate`: what follows from it for sessions without a label.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use anyhow::anyhow;
+use selftest_app::find_grade;
+use selftest_app::{AppError, Project};
+use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
+use selftest_grading::grade::{
+    GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
+};
+use selftest_grading::report::estimate as report;
+use selftest_store::Store;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::sessions::database;
+use crate::commands::sessions::{EstimateArgs, SessionLabelArgs};
+use crate::exit::Exit;
+use crate::ui::{eprint, print};
+
+pub(super) async fn label(
+    project: &Project,
+    args: &SessionLabelArgs,
+    as_json: bool,
+) -> Result<Exit, AppError> {
+    let store = Store::open(&database(project, &args.database)).await?;
+    let labels = match &args.labels {
+        Some(file) => {
+            let path = project.path(file);
+            let mut text = String::new();
+            let read = std::fs::File::open(&path)
+                .and_then(|file| file.take(session_label::MAX_FILE).read_to_string(&mut text));
+            let shown = file.display();
+            read.map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+            let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+            let text = redactor.apply(&text);
+            read_labels(&text, args.least_reward, selftest_clock::now())
+                .map_err(|why| AppError::usage(anyhow!("{shown}: {why}")))?
+        }
+        None => by_hand(args, &store).await?,
+    };
+    store.add_labels(&labels).await?;
+    let mut ungraded = 0_usize;
+    for label in &labels {
+        ungraded += usize::from(store.grade(&label.session_id).await?.is_none());
+    }
+    store.close().await;
+    if as_json {
+        print(&format!("{:#}\n", json!({ "labels": labels, "without_grade": ungraded })))?;
+    } else {
+        let successes = labels.iter().filter(|label| label.success).count();
+        print(&format!("{}, {successes} of success\n", plural(labels.len() as u64, "label")))?;
+    }
+    if ungraded > 0 {
+        eprint(&format!(
+            "warning: {ungraded} of {} are of sessions without a grade; they count once `selftest \
+             grade latest` has graded them\n",
+            plural(labels.len() as u64, "label")
+        ));
+    }
+    Ok(Exit::Passed)
+}
+
+async fn by_hand(args: &SessionLabelArgs, store: &Store) -> Result<Vec<SessionLabel>, AppError> {
+    let mut labels = Vec::new();
+    for session in &args.sessions {
+        labels.push(SessionLabel {
+            session_id: find_grade(store, session).await?.session_id,
+            success: args.success,
+            source: LabelSource::Person,
+            task: args.task.clone(),
+            note: args.note.clone(),
+            labelled_at: selftest_clock::now(),
+        });
+    }
+    Ok(labels)
+}
+
+/// The estimate of a project, and the sessions without a label that it says most of.
+#[derive(Serialize)]
+struct OfProject<'a> {
+    project: Option<&'a str>,
+    estimate: SuccessEstimate,
+    /// The least probable successes first.
+    doubtful: Vec<Doubtful<'a>>,
+}
+
+#[derive(Serialize)]
+struct Doubtful<'a> {
+    session_id: &'a str,
+    title: &'a str,
+    probability: f64,
+}
+
+pub(super) async fn estimates(
+    project: &Project,
+    args: &EstimateArgs,
+    as_json: bool,
+) -> Result<Exit, AppError> {
+    let store = Store::open(&database(project, &args.database)).await?;
+    let grades = store.latest_grades(u64::from(u32::MAX), None).await?.items;
+    let labels = labels(&store).await?;
+    store.close().await;
+    let mut projects: BTreeMap<Option<&str>, Vec<&GradeRecord>> = BTreeMap::new();
+    for grade in grades.iter().filter(|grade| grade.is_task()) {
+        projects.entry(grade.details.project.as_deref()).or_default().push(grade);
+    }
+    if let Some(wanted) = &args.project {
+        projects.retain(|name, _| name.is_some_and(|name| name == wanted));
+        if projects.is_empty() {
+            return Err(AppError::usage(anyhow!("no graded session is of the project {wanted}"))
+                .hint(Some("`selftest sessions estimate` without --project names them")));
+        }
+    }
+    let all = projects.into_iter().map(|(name, grades)| of_project(name, &grades, &labels, args));
+    // Without a label there is nothing to say, unless there is none at all.
+    let labelled = |one: &OfProject<'_>| match &one.estimate {
+        SuccessEstimate::NotEnoughLabels { labels, .. } => *labels > 0,
+        SuccessEstimate::Fitted(_) => true,
+    };
+    let (shown, unlabelled): (Vec<_>, Vec<_>) = all.partition(labelled);
+    if as_json {
+        print(&format!("{:#}\n", json!(shown)))?;
+        return Ok(Exit::Passed);
+    }
+    if shown.is_empty() {
+        print(&format!("no labels; {} without one\n", plural(unlabelled.len() as u64, "project")))?;
+        eprint(
+            "hint: `selftest sessions label ID --success`, with `--failure`, or with `--labels FILE`\n",
+        );
+        return Ok(Exit::Passed);
+    }
+    for one in &shown {
+        let doubtful = one.doubtful.iter();
+        let doubtful: Vec<_> =
+            doubtful.map(|one| (one.session_id, one.title, one.probability)).collect();
+        print(&report::render_estimate(one.project, &one.estimate, &doubtful))?;
+    }
+    Ok(Exit::Passed)
+}
+
+fn of_project<'a>(
+    project: Option<&'a str>,
+    grades: &[&'a GradeRecord],
+    labels: &BTreeMap<String, SessionLabel>,
+    args: &EstimateArgs,
+) -> OfProject<'a> {
+    // A person's word counts before that of a verifier in the session's file.
+    let success = |grade: &GradeRecord| {
+        labels.get(&grade.session_id).map(|label| label.success).or(grade.verdict())
+    };
+    let labelled = grades.iter().filter_map(|grade| {
+        let success = success(grade)?;
+        let named = labels.get(&grade.session_id).and_then(|label| label.task.as_deref());
+        // The same request is the same task.
+        let task = named.or(grade.task_summary.as_deref()).unwrap_or(&grade.session_id);
+        Some(LabelledGrade { grade, success, task })
+    });
+    let estimate = estimate(&labelled.collect::<Vec<_>>());
+    let mut doubtful = Vec::new();
+    if let SuccessEstimate::Fitted(fit) = &estimate {
+        let others = grades.iter().filter(|grade| success(grade).is_none());
+        doubtful = others
+            .filter_map(|grade| {
+                let probability = fit.probability(grade)?;
+                let title = grade.task_summary.as_deref().unwrap_or_default();
+                Some(Doubtful { session_id: &grade.session_id, title, probability })
+            })
+            .collect();
+        doubtful.sort_by(|a, b| a.probability.total_cmp(&b.probability));
+        doubtful.truncate(args.limit);
+    }
+    OfProject { project, estimate, doubtful }
+}
+
+/// The newest label of each session: overrides of `task_completed` are labels too.
+async fn labels(store: &Store) -> Result<BTreeMap<String, SessionLabel>, AppError> {
+    let rows = store.labels().await?;
+    if rows.unreadable > 0 {
+        eprint(&format!("warning: {} cannot be read\n", plural(rows.unreadable, "label")));
+    }
+    let given = rows.items.into_iter();
+    let mut labels: BTreeMap<String, SessionLabel> =
+        given.map(|label| (label.session_id.clone(), label)).collect();
+    for made in store.overrides().await?.items {
+        let is_newer =
+            labels.get(&made.session_id).is_none_or(|one| one.labelled_at < made.made_at);
+        if made.field == GradeField::TaskCompleted && is_newer {
+            let task = labels.get(&made.session_id).and_then(|label| label.task.clone());
+            let label = SessionLabel {
+                session_id: made.session_id.clone(),
+                success: made.human_value != 0,
+                source: LabelSource::Override,
+                task,
+                note: Some(one_line(&made.reason, 240)),
+                labelled_at: made.made_at,
+            };
+            labels.insert(made.session_id, label);
+        }
+    }
+    Ok(labels)
+}

@@ -1,0 +1,166 @@
+//! `selftest sessions list`: one line for each session.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use selftest_app::AppError;
+use selftest_sessions::{
+    Event, EventOrigin, EventRole, ReadNotes, SessionHead, SessionSink, ToolOutcome,
+};
+use selftest_text::escape::terminal;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+use serde::Serialize;
+
+use super::find;
+use crate::args::SessionArgs;
+use crate::args::sessions::{moment, nothing_found};
+use crate::exit::Exit;
+use crate::ui::{eprint, print};
+
+/// Bytes of text in a column of the list.
+const MAX_COLUMN: usize = 60;
+
+/// A line of the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    head: SessionHead,
+    file: String,
+    messages: u64,
+    tool_calls: u64,
+    tool_errors: u64,
+    request: String,
+    /// Parts of its file that could not be used.
+    notes: ReadNotes,
+    /// Its start time; without times, the modification time of its file.
+    #[serde(skip)]
+    at: Timestamp,
+}
+
+/// Counts the sessions of one source.
+#[derive(Default)]
+struct Counter {
+    messages: u64,
+    tool_calls: u64,
+    tool_errors: u64,
+    request: String,
+    file: String,
+    modified: Timestamp,
+    rows: Vec<Row>,
+}
+
+impl SessionSink for Counter {
+    fn event(&mut self, event: Event<'_>) {
+        self.messages += u64::from(!event.text.is_empty());
+        self.tool_calls += event.calls.len() as u64;
+        let failed =
+            |result: &&selftest_sessions::ToolResult<'_>| result.outcome == ToolOutcome::Failed;
+        self.tool_errors += event.results.iter().filter(failed).count() as u64;
+        let is_request = event.role == EventRole::User && event.origin == EventOrigin::Human;
+        if self.request.is_empty() && is_request {
+            event.text.as_str().clone_into(&mut self.request);
+        }
+    }
+
+    fn end(&mut self, head: SessionHead) {
+        let this = std::mem::take(self);
+        (self.rows, self.file, self.modified) = (this.rows, this.file, this.modified);
+        self.rows.push(Row {
+            at: head.start.unwrap_or(self.modified),
+            head,
+            file: self.file.clone(),
+            messages: this.messages,
+            tool_calls: this.tool_calls,
+            tool_errors: this.tool_errors,
+            request: this.request,
+            notes: ReadNotes::default(),
+        });
+    }
+
+    fn restart(&mut self) {
+        let this = std::mem::take(self);
+        let Self { file, modified, rows, .. } = this;
+        *self = Self { file, modified, rows, ..Self::default() };
+    }
+}
+
+pub(super) fn list(
+    roots: &[PathBuf],
+    limit: usize,
+    args: &SessionArgs,
+    as_json: bool,
+    redactor: &Redactor,
+) -> Result<Exit, AppError> {
+    let since = args.since.as_ref().map(|text| moment(text, selftest_clock::now())).transpose()?;
+    let mut found = find(roots);
+    found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
+    let mut rows: Vec<Row> = Vec::new();
+    for found in &found {
+        if (limit > 0 && rows.len() >= limit) || !found.may_contain_session_since(since) {
+            break;
+        }
+        let (file, modified) = (found.source.path().display().to_string(), found.modified());
+        let mut counter = Counter { file, modified, ..Counter::default() };
+        // What is no session is no line of the list; `grade` says why.
+        let Ok(reading) = selftest_sessions::read(&found.source, &mut counter) else { continue };
+        let is_asked_for = |row: &Row| {
+            args.agent.as_ref().is_none_or(|agent| row.head.agent == *agent)
+                && since.is_none_or(|since| row.at >= since)
+        };
+        let asked_for = counter.rows.into_iter().filter(is_asked_for);
+        rows.extend(asked_for.map(|row| Row { notes: reading.notes.clone(), ..row }));
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.at));
+    if limit > 0 {
+        rows.truncate(limit);
+    }
+    for row in &mut rows {
+        row.request = one_line(&redactor.apply(&row.request), 4 * MAX_COLUMN);
+    }
+    if as_json {
+        let mut json = serde_json::json!(rows);
+        redactor.apply_json(&mut json);
+        print(&format!("{json:#}\n"))?;
+    } else if rows.is_empty() {
+        nothing_found(roots);
+    } else {
+        print(&table(&rows))?;
+    }
+    warn_of_losses(&rows);
+    Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// Says of which files a part is missing from the list.
+fn warn_of_losses(rows: &[Row]) {
+    let mut said: Vec<&str> = Vec::new();
+    for row in rows {
+        if let Some(lost) = row.notes.describe_losses()
+            && !said.contains(&row.file.as_str())
+        {
+            eprint(&format!("warning: {}: {}\n", one_line(&row.file, 400), one_line(&lost, 200)));
+            said.push(&row.file);
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<20} {:<14} {:>5} {:>5} {:>6}  {:<38} {}\n",
+        "START", "AGENT", "MSGS", "CALLS", "ERRORS", "SESSION", "REQUEST"
+    );
+    for row in rows {
+        let start = row.head.start.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
+        text += &format!(
+            "{:<20} {:<14} {:>5} {:>5} {:>6}  {:<38} {}\n",
+            start.as_deref().unwrap_or("-"),
+            terminal(&row.head.agent, 14),
+            row.messages,
+            row.tool_calls,
+            row.tool_errors,
+            terminal(&row.head.id, 200),
+            terminal(&row.request, MAX_COLUMN),
+        );
+    }
+    text
+}

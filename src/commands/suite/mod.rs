@@ -1,0 +1,43 @@
+//! `selftest suite`: checks suites, freezes the cases of a run.
+
+mod check;
+mod freeze;
+
+use std::path::PathBuf;
+
+use check::SuiteCheckArgs;
+use clap::Subcommand;
+use selftest_app::AppError;
+
+use crate::args::GlobalArgs;
+use crate::exit::Exit;
+
+/// Actions on suites.
+#[derive(Debug, Subcommand)]
+pub enum SuiteAction {
+    /// List what each file would run, what decides each case, and what cannot be used. Runs nothing
+    #[command(after_help = CHECK_EXITS)]
+    Check(SuiteCheckArgs),
+    /// Freeze the cases of a run in a suite file, to run them again with --suite
+    Freeze {
+        /// Id of the run, its JSON report, or `latest`
+        run: String,
+        /// Write the suite here. It is an answer key: below config/suites, the system under test
+        /// cannot read it [default: config/suites/<run id>.yaml]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+const CHECK_EXITS: &str = "\
+Exit codes:
+  0  checked, whatever the warnings
+  2  wrong usage, or a file cannot be read
+  4  there is no file with anything to run";
+
+pub(super) fn execute(action: &SuiteAction, global: &GlobalArgs) -> Result<Exit, AppError> {
+    match action {
+        SuiteAction::Check(args) => check::execute(args, global),
+        SuiteAction::Freeze { run, output } => freeze::execute(run, output.as_deref(), global),
+    }
+}
