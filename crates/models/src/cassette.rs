@@ -125,6 +125,10 @@ impl ChatModel for RecordingModel {
         self.inner.supports_logprobs()
     }
 
+    fn supports_decisions(&self) -> BoxFuture<'_, bool> {
+        self.inner.supports_decisions()
+    }
+
     fn supports_scoring(&self) -> bool {
         self.inner.supports_scoring()
     }
@@ -233,6 +237,11 @@ impl ChatModel for Cassette {
     fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
         let tells = self.recordings.values().any(|one| one.reply.first_token.is_some());
         Box::pin(async move { tells })
+    }
+
+    fn supports_decisions(&self) -> BoxFuture<'_, bool> {
+        let decides = self.recordings.values().any(|one| one.reply.decisions.is_some());
+        Box::pin(async move { decides })
     }
 
     fn supports_scoring(&self) -> bool {

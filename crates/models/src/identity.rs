@@ -29,6 +29,9 @@ impl ChatRequest {
             if let Some(reply) = &probe.reply {
                 identity["likelihood_of"] = json!(reply);
             }
+            if !probe.questions.is_empty() {
+                identity["questions"] = json!(probe.questions);
+            }
         }
         identity
     }
@@ -48,6 +51,7 @@ impl ChatRequest {
                     text: self.without_nonce(message),
                 })
                 .collect(),
+            questions: self.questions(),
             schema: self.schema.as_ref().map(|schema| SortedJson(&schema.schema)),
             temperature: self.sampling.temperature,
         };
@@ -76,6 +80,8 @@ struct CanonicalRequest<'a> {
     likelihood_of: Option<&'a str>,
     max_tokens: u32,
     messages: Vec<CanonicalMessage<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    questions: &'a [String],
     schema: Option<SortedJson<'a>>,
     temperature: f64,
 }
@@ -144,7 +150,7 @@ mod tests {
                 let mut request = request(&text, schema);
                 request.sampling.temperature = temperature;
                 let reply = reply.clone();
-                request.first_token = first.then(|| FirstTokenProbe { cuts: Vec::new(), reply });
+                request.first_token = first.then(|| FirstTokenProbe { reply, ..FirstTokenProbe::default() });
                 request.nonce = has_nonce.then(|| "7f".to_owned());
                 prop_assert_eq!(request.digest(), digest::json_sha256_hex(request.identity()));
             }

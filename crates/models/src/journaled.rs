@@ -227,6 +227,10 @@ impl ChatModel for JournaledModel {
         self.inner.supports_logprobs()
     }
 
+    fn supports_decisions(&self) -> BoxFuture<'_, bool> {
+        self.inner.supports_decisions()
+    }
+
     fn supports_scoring(&self) -> bool {
         self.inner.supports_scoring()
     }

@@ -16,6 +16,7 @@
 pub mod breaker;
 pub mod cassette;
 pub mod choice;
+mod decision;
 pub mod embedded;
 pub mod error;
 mod error_body;
@@ -44,6 +45,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use decision::DecisionAnswer;
 pub use error::{ModelError, TimeoutPhase};
 
 /// A model that answers a conversation. Dropping the future of a call cancels the call.
@@ -68,6 +70,12 @@ pub trait ChatModel: Send + Sync {
     /// Returns true if the model probably supports requests for the first token. May send one
     /// request to the server.
     fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async { false })
+    }
+
+    /// Returns true if the model is a decision model: it answers the questions of
+    /// [`ChatRequest::decisions`] with probabilities, in one request.
+    fn supports_decisions(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { false })
     }
 
@@ -233,6 +241,9 @@ pub struct FirstTokenProbe {
     /// A complete reply to compute the likelihood of, for models that [support
     /// it](ChatModel::supports_scoring).
     pub reply: Option<String>,
+    /// Yes/no questions about the last message, for models that [decide](ChatModel::supports_decisions)
+    /// all of them in one request.
+    pub questions: Vec<String>,
 }
 
 impl ChatRequest {
@@ -262,7 +273,7 @@ impl ChatRequest {
             context_tokens,
             think: ThinkingMode::Off,
             nonce: None,
-            first_token: Some(FirstTokenProbe { cuts, reply: None }),
+            first_token: Some(FirstTokenProbe { cuts, ..FirstTokenProbe::default() }),
         }
     }
 
@@ -273,8 +284,21 @@ impl ChatRequest {
         reply: String,
         context_tokens: u32,
     ) -> Self {
-        let first_token = Some(FirstTokenProbe { cuts, reply: Some(reply) });
+        let first_token =
+            Some(FirstTokenProbe { cuts, reply: Some(reply), ..FirstTokenProbe::default() });
         Self { first_token, ..Self::first_token(prompt, Vec::new(), 0, context_tokens) }
+    }
+
+    /// Creates a request for decisions about a state.
+    pub fn decisions(state: String, questions: Vec<String>, context_tokens: u32) -> Self {
+        let first_token = Some(FirstTokenProbe { questions, ..FirstTokenProbe::default() });
+        let state = [PromptMessage::user(state)];
+        Self { first_token, ..Self::first_token(state, Vec::new(), 0, context_tokens) }
+    }
+
+    /// Returns the questions to decide, if that is what is asked for.
+    pub fn questions(&self) -> &[String] {
+        self.first_token.as_ref().map_or(&[], |probe| &probe.questions)
     }
 
     /// Sets the nonce of the evidence fences in the messages.
@@ -372,6 +396,9 @@ pub struct ChatReply {
     /// Likelihood of the reply, if requested and supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<ReplyLikelihood>,
+    /// Answers to yes/no questions, if requested and supported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Vec<DecisionAnswer>>,
     /// Model name reported by the server, clipped; absent for models without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<String>,
@@ -409,7 +436,8 @@ impl ChatReply {
     /// Creates a reply with only a text and a finish reason.
     pub fn plain(text: String, finish: FinishReason) -> Self {
         let (usage, structured) = (TokenUsage::default(), StructuredMode::Prompt);
-        let (first_token, likelihood, served_model, request_digest) = (None, None, None, None);
+        let (first_token, likelihood, decisions) = (None, None, None);
+        let (served_model, request_digest) = (None, None);
         Self {
             text,
             finish,
@@ -417,6 +445,7 @@ impl ChatReply {
             structured,
             first_token,
             likelihood,
+            decisions,
             served_model,
             request_digest,
         }

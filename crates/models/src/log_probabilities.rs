@@ -1,6 +1,8 @@
 //! Parses first-token log-probabilities in the formats of OpenAI, Ollama, llama.cpp's server and
 //! vLLM. Unusable data is treated as missing, never as an error.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::TokenProbability;
@@ -8,9 +10,14 @@ use crate::TokenProbability;
 /// Maximum number of alternatives that OpenAI and Ollama return.
 pub(crate) const MAX_ALTERNATIVES: u8 = 20;
 
+/// Largest sum of probabilities, with room for rounding.
+const MAX_SUM: f64 = 1.01;
+
 /// Parses the alternatives for the first token from the list of reply tokens. Returns `None` if the
 /// server returns none or only the chosen token, which leaves the others' share unknown, or if the
-/// reply starts with thinking.
+/// reply starts with thinking. Neither does it read what is no distribution: probabilities that sum to
+/// more than 1, a token that occurs twice, or a chosen token, which is asked for greedily, that is not
+/// the likeliest.
 pub(crate) fn parse_first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability>> {
     let first = tokens?.as_array()?.first()?;
     let chosen = first.get("token").and_then(Value::as_str).unwrap_or_default();
@@ -25,8 +32,17 @@ pub(crate) fn parse_first_token(tokens: Option<&Value>) -> Option<Vec<TokenProba
     };
     let alternatives: Vec<TokenProbability> =
         alternatives.iter().map(read).collect::<Option<_>>()?;
-    (alternatives.len() > 1).then_some(alternatives)
+    let sum: f64 = alternatives.iter().map(|one| one.probability).sum();
+    let texts: HashSet<&str> = alternatives.iter().map(|one| one.text.as_str()).collect();
+    let likeliest = alternatives.iter().map(|one| one.probability).fold(0.0, f64::max);
+    let is_greedy =
+        alternatives.iter().any(|one| one.text == chosen && one.probability >= likeliest - MAX_TIE);
+    let is_distribution = sum <= MAX_SUM && texts.len() == alternatives.len() && is_greedy;
+    (alternatives.len() > 1 && is_distribution).then_some(alternatives)
 }
+
+/// Difference of probabilities below which two tokens are equally likely.
+const MAX_TIE: f64 = 1e-3;
 
 /// Returns true if the message contains separate thinking; the token list then starts with the
 /// thoughts.
@@ -85,14 +101,28 @@ mod tests {
             assert_eq!(parse_first_token(Some(&tokens)), None, "{tokens}");
         }
         assert_eq!(parse_first_token(None), None);
-        // Not a probability; the reader of the choice detects this.
-        let positive = list(
-            "Yes",
-            &json!([{ "token": "Yes", "logprob": 3 }, { "token": "No", "logprob": -1 }]),
-        );
-        assert_eq!(
-            YesNoProbability::from_tokens(&parse_first_token(Some(&positive)).unwrap()),
-            None
-        );
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_absent() {
+        let pair = |yes: f64, no: f64| json!([{ "token": "Yes", "logprob": yes }, { "token": "No", "logprob": no }]);
+        for tokens in [
+            list("Yes", &pair(3.0, -1.0)),
+            list("Yes", &pair(0.0, 0.0)),
+            list("Yes", &pair(-0.01, -0.02)),
+            // The token that was said is not the likeliest, or none of them.
+            list("No", &pair(-0.1, -3.0)),
+            list("Maybe", &pair(-0.1, -3.0)),
+            list(
+                "Yes",
+                &json!([
+                    { "token": "Yes", "logprob": -1.0 },
+                    { "token": "Yes", "logprob": -1.0 },
+                    { "token": "No", "logprob": -3.0 },
+                ]),
+            ),
+        ] {
+            assert_eq!(parse_first_token(Some(&tokens)), None, "{tokens}");
+        }
     }
 }

@@ -10,8 +10,10 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
+use super::openai::{decision_reply, is_assistant};
 use super::reply_validator::ReplyValidator;
 use super::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, StructuredMode, TokenUsage,
@@ -227,6 +229,13 @@ impl OllamaModel {
         body
     }
 
+    /// Returns what the server says of the model.
+    async fn shown(&self) -> Option<Value> {
+        let endpoint = &self.server.endpoint;
+        let answer = endpoint.post("/api/show", &json!({ "model": self.name }), 256).await.ok()?;
+        endpoint.parse_json(&answer).ok()
+    }
+
     async fn not_found_error(&self) -> ModelError {
         let available = self.server.models().await.unwrap_or_default();
         ModelError::ModelNotFound {
@@ -262,7 +271,22 @@ impl OllamaModel {
         }
     }
 
+    /// Asks a decision model, in one request.
+    async fn decide(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let protocol = DecisionProtocol::SystemOne;
+        let state = request.messages.last().map(|message| &*message.text);
+        let questions = request.questions();
+        let body = protocol.body(&self.name, state.unwrap_or_default(), questions);
+        let endpoint = &self.server.endpoint;
+        let path = format!("/v1{}", protocol.path());
+        let answer = endpoint.post(&path, &body, request.estimated_json_bytes()).await?;
+        decision_reply(endpoint, &self.validator, protocol, &answer, questions.len())
+    }
+
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        if !request.questions().is_empty() {
+            return self.decide(request).await;
+        }
         let wants_schema = request.schema.is_some() && request.first_token.is_none();
         let takes_schema = wants_schema && self.supports_schema().await?;
         let endpoint = &self.server.endpoint;
@@ -311,6 +335,9 @@ fn version_supports_schema(version: &str) -> bool {
     is_at_least(version, [0, 5, 0])
 }
 
+/// First version with `/v1/systemone`.
+const FIRST_WITH_DECISIONS: [u32; 3] = [0, 35, 0];
+
 /// `logprobs` was added in 0.12.11.
 fn version_supports_logprobs(version: &str) -> bool {
     is_at_least(version, [0, 12, 11])
@@ -326,7 +353,8 @@ fn is_at_least(version: &str, least: [u32; 3]) -> bool {
 /// Parses a non-streamed reply of `/api/chat`, or returns `None` for other JSON. Thinking is in a
 /// separate field (`message.thinking`) and is ignored.
 pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
-    let text = value.get("message")?.get("content")?.as_str()?;
+    let message = value.get("message").filter(|message| is_assistant(message))?;
+    let text = message.get("content")?.as_str()?;
     let finish = match value.get("done_reason").and_then(Value::as_str) {
         _ if value.get("done") == Some(&Value::Bool(false)) => FinishReason::Length,
         Some("stop") | None => FinishReason::Stop,
@@ -371,6 +399,17 @@ impl ChatModel for OllamaModel {
         })
     }
 
+    fn supports_decisions(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            let version = self.server.version().await;
+            version.is_ok_and(|version| is_at_least(&version, FIRST_WITH_DECISIONS))
+                && self.shown().await.is_some_and(|shown| {
+                    let capabilities = shown.get("capabilities").and_then(Value::as_array);
+                    capabilities.into_iter().flatten().any(|one| one.as_str() == Some("decision"))
+                })
+        })
+    }
+
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async move {
             let models = self.server.models().await.ok()?;
@@ -380,10 +419,7 @@ impl ChatModel for OllamaModel {
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async move {
-            let endpoint = &self.server.endpoint;
-            let asked = json!({ "model": self.name });
-            let answer = endpoint.post("/api/show", &asked, 256).await.ok()?;
-            let shown = endpoint.parse_json(&answer).ok()?;
+            let shown = self.shown().await?;
             let info = shown.get("model_info")?.as_object()?;
             // The key starts with the architecture: `llama.context_length`.
             let limit = info.iter().find(|(key, _)| key.ends_with(".context_length"))?.1;

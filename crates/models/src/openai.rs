@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
 use super::reply_validator::ReplyValidator;
@@ -147,6 +148,8 @@ pub struct OpenAiModel {
     features: Mutex<ServerFeatures>,
     /// True if first tokens come with probabilities; determined once.
     supports_logprobs: OnceCell<bool>,
+    /// The protocol of decision models that the server speaks, if any.
+    decides_by: OnceCell<Option<DecisionProtocol>>,
 }
 
 /// Time limit for the request that tests support for probabilities.
@@ -226,6 +229,7 @@ impl OpenAiModel {
             validator: ReplyValidator::new("openai", name, base, settings),
             features: Mutex::new(ServerFeatures::assumed(is_openai)),
             supports_logprobs: OnceCell::new(),
+            decides_by: OnceCell::new(),
         })
     }
 
@@ -272,7 +276,44 @@ impl OpenAiModel {
         }
     }
 
+    /// Asks a decision model, by the first protocol that its server speaks for this model.
+    async fn decide(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let protocol = self.decides_by.get_or_init(async || self.find_protocol().await).await;
+        match protocol {
+            Some(protocol) => self.decide_by(*protocol, request).await,
+            None => Err(self.endpoint.protocol_error("no decision model", false)),
+        }
+    }
+
+    async fn find_protocol(&self) -> Option<DecisionProtocol> {
+        let questions = vec!["Is 2 even?".to_owned()];
+        let probe = ChatRequest::decisions("2 is even.".to_owned(), questions, 2048);
+        for protocol in [DecisionProtocol::SystemOne, DecisionProtocol::Decisions] {
+            let asked = tokio::time::timeout(PROBE_TIMEOUT, self.decide_by(protocol, &probe)).await;
+            if matches!(asked, Ok(Ok(_))) {
+                return Some(protocol);
+            }
+        }
+        None
+    }
+
+    async fn decide_by(
+        &self,
+        protocol: DecisionProtocol,
+        request: &ChatRequest,
+    ) -> Result<ChatReply, ModelError> {
+        let state = request.messages.last().map(|message| &*message.text);
+        let questions = request.questions();
+        let body = protocol.body(&self.name, state.unwrap_or_default(), questions);
+        let bytes = request.estimated_json_bytes();
+        let answer = self.endpoint.post(protocol.path(), &body, bytes).await?;
+        decision_reply(&self.endpoint, &self.validator, protocol, &answer, questions.len())
+    }
+
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        if !request.questions().is_empty() {
+            return self.decide(request).await;
+        }
         loop {
             let dialect = *self.features.lock().unwrap_or_else(PoisonError::into_inner);
             if request.first_token.is_some() && dialect.top_logprobs == 0 {
@@ -328,6 +369,35 @@ impl OpenAiModel {
     }
 }
 
+/// Reads the reply of a decision model.
+pub(crate) fn decision_reply(
+    endpoint: &HttpEndpoint,
+    validator: &ReplyValidator,
+    protocol: DecisionProtocol,
+    answer: &HttpResponse,
+    count: usize,
+) -> Result<ChatReply, ModelError> {
+    // A model that is no decision model is answered with 501 or 400.
+    if !(200..300).contains(&answer.status) {
+        return Err(endpoint.status_error(answer));
+    }
+    let value = endpoint.parse_json(answer)?;
+    validator.check_error(&value)?;
+    let decisions = protocol
+        .read(&value, count)
+        .map_err(|why| endpoint.protocol_error(&format!("no usable decisions: {why}"), false))?;
+    let tokens = |name: &str| value.get("usage")?.get(name)?.as_u64();
+    Ok(ChatReply {
+        usage: TokenUsage {
+            prompt_tokens: tokens("input_tokens"),
+            completion_tokens: tokens("output_tokens"),
+        },
+        decisions: Some(decisions),
+        served_model: validator.check_model(&value)?,
+        ..ChatReply::plain(String::new(), FinishReason::Stop)
+    })
+}
+
 /// Creates the reply for a server known to return no probabilities, without a request.
 fn unsupported_reply() -> ChatReply {
     ChatReply::plain(String::new(), FinishReason::Other("no log-probabilities".to_owned()))
@@ -346,16 +416,26 @@ fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
 pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
     let choice = value.get("choices")?.get(0)?;
     let message = choice.get("message")?;
+    if !is_assistant(message) {
+        return None;
+    }
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         // A refusal has no content.
         Some(Value::Null) | None => String::new(),
+        Some(Value::Array(parts)) => joined_parts(parts)?,
         Some(_) => return None,
     };
     let refusal = message.get("refusal").and_then(Value::as_str);
-    let finish = match (refusal, choice.get("finish_reason").and_then(Value::as_str)) {
+    let reason = match choice.get("finish_reason") {
+        // Not every server says it. One that says null has not finished.
+        None => Some("stop"),
+        Some(reason) => reason.as_str(),
+    };
+    let finish = match (refusal, reason) {
         (Some(words), _) => FinishReason::Refusal(selftest_text::one_line(words, 200)),
-        (None, Some("stop") | None) => FinishReason::Stop,
+        (None, None) => FinishReason::Other("no finish_reason".to_owned()),
+        (None, Some("stop")) => FinishReason::Stop,
         (None, Some("length")) => FinishReason::Length,
         (None, Some("content_filter")) => {
             FinishReason::Refusal("the provider's content filter".to_owned())
@@ -371,6 +451,20 @@ pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatRepl
         structured,
         ..ChatReply::plain(text, finish)
     })
+}
+
+/// Returns true for a message of the model; a missing role is taken for its.
+pub(crate) fn is_assistant(message: &Value) -> bool {
+    message.get("role").is_none_or(|role| role.as_str() == Some("assistant"))
+}
+
+/// Joins the text parts of a message, or returns `None` if a part is no text.
+fn joined_parts(parts: &[Value]) -> Option<String> {
+    let text = |part: &Value| match part {
+        Value::String(text) => Some(text.clone()),
+        part => Some(part.get("text")?.as_str()?.to_owned()),
+    };
+    parts.iter().map(text).collect()
 }
 
 impl ChatModel for OpenAiModel {
@@ -397,6 +491,26 @@ impl ChatModel for OpenAiModel {
             reply.is_ok_and(|reply| reply.is_ok_and(|reply| reply.first_token.is_some()))
         };
         Box::pin(async move { *self.supports_logprobs.get_or_init(probe).await })
+    }
+
+    /// Believes the list of models; a small request then finds the protocol.
+    fn supports_decisions(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let Ok(answer) = self.endpoint.get("/models").await else { return false };
+            let Ok(list) = self.endpoint.parse_json(&answer) else { return false };
+            let entries = list.get("data").and_then(Value::as_array).into_iter().flatten();
+            let mut own = entries.filter(|entry| {
+                entry.get("id").and_then(Value::as_str) == Some(self.name.as_str())
+            });
+            let decides = own.any(|entry| {
+                let capabilities = entry.get("capabilities").and_then(Value::as_array);
+                capabilities.into_iter().flatten().any(|one| one.as_str() == Some("decision"))
+            });
+            if !decides {
+                return false;
+            }
+            self.decides_by.get_or_init(async || self.find_protocol().await).await.is_some()
+        })
     }
 
     fn supports_lazy_check(&self) -> bool {

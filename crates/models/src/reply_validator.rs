@@ -41,8 +41,11 @@ impl ReplyValidator {
     /// Rejects a reply that contains an error.
     pub(crate) fn check_error(&self, reply: &Value) -> Result<(), ModelError> {
         let choices = reply.get("choices").and_then(Value::as_array);
-        // Some servers put the error into a choice.
-        let mut parts = std::iter::once(reply).chain(choices.into_iter().flatten());
+        // Some servers put the error into a choice or its message.
+        let choices = choices.into_iter().flatten();
+        let messages = choices.clone().filter_map(|choice| choice.get("message"));
+        let mut parts =
+            std::iter::once(reply).chain(reply.get("message")).chain(choices).chain(messages);
         let Some(part) = parts.find(|part| part.get("error").is_some_and(is_error_value)) else {
             return Ok(());
         };
