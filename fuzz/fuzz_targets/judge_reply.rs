@@ -10,7 +10,7 @@ use selftest_harness::judge::Verdict;
 use selftest_harness::judge::verdict::VerdictReader;
 use selftest_harness::rubric::Rubric;
 
-static READER: LazyLock<VerdictReader> = LazyLock::new(|| VerdictReader::new(Rubric::default()));
+static READER: LazyLock<VerdictReader> = LazyLock::new(|| VerdictReader::new(Rubric::default(), 0));
 
 fuzz_target!(|reply: &str| {
     if let Ok(Verdict::Scored(card)) = READER.read(reply) {

@@ -196,7 +196,7 @@ fn another_judge_judges_again_and_nothing_is_paid_twice() {
     let config = |judge: &str| {
         format!(
             "version: 1\nmodels: {{ max_retries: 0 }}\n\
-             judge: {{ model: \"{judge}\", first_impression: false }}\n\
+             judge: {{ model: \"{judge}\" }}\n\
              sut: {{ chat: {{ model: \"{OPENAI}\" }}, identity: {{ version: \"1\" }} }}\n\
              prices: {{ models: {{ \"openai/*\": {{ input: 1, output: 1 }} }} }}\n"
         )

@@ -9,7 +9,7 @@ use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
 /// A judge with these settings.
 fn settings(scenarios: &str, judge: &str) -> String {
-    let plain = format!("judge: {{ model: \"{OPENAI}\", first_impression: false }}");
+    let plain = format!("judge: {{ model: \"{OPENAI}\" }}");
     config(OPENAI, scenarios).replace(&plain, &plain.replace(" }", &format!(", {judge} }}")))
 }
 

@@ -9,9 +9,8 @@ const OLLAMA_MODEL: &str = "qwen2.5:7b";
 
 /// A panel of these models.
 fn panel(scenarios: &str, models: &[&str]) -> String {
-    let plain = format!("judge: {{ model: \"{OPENAI}\", first_impression: false }}");
-    let panel =
-        format!("judge: {{ panel: {}, max_reasks: 0, first_impression: false }}", json!(models));
+    let plain = format!("judge: {{ model: \"{OPENAI}\" }}");
+    let panel = format!("judge: {{ panel: {}, max_reasks: 0 }}", json!(models));
     config(OPENAI, scenarios).replace(&plain, &panel)
 }
 

@@ -277,7 +277,7 @@ fn what_was_changed_since_is_named() {
     for (yaml, what) in [
         (config(OPENAI, &scenarios(4)), "the cases are not as when the run"),
         (
-            yaml.replace("first_impression: false", "first_impression: false, temperature: 0.5"),
+            yaml.replace("judge: {", "judge: { temperature: 0.5,"),
             "`judge` in the config is not as when the run",
         ),
         (config("openai/other", &scenarios(3)), "are not as when the run"),

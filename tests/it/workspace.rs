@@ -53,7 +53,7 @@ pub(crate) fn config(model: &str, scenarios: &str) -> String {
         "version: 1\n\
          models: {{ max_retries: 0, restart_seconds: 0 }}\n\
          generator: {{ model: \"{model}\" }}\n\
-         judge: {{ model: \"{model}\", first_impression: false }}\n\
+         judge: {{ model: \"{model}\" }}\n\
          sut: {{ chat: {{ model: \"{model}\" }} }}\n\
          scenarios:\n{scenarios}"
     )
@@ -226,6 +226,8 @@ impl Workspace {
         let mut words = self.wrapper.iter().chain([&binary]).chain(&self.arguments);
         let mut command = Command::new(words.next().expect("the binary is among them"));
         command.args(words).current_dir(self.project()).env_clear();
+        // Scripted judges give everybody the same score; tests of certificates set it themselves.
+        command.env("SELFTEST_JUDGE_CERTIFICATE", "off");
         command.envs(clock::environment()).envs(&self.environment);
         Running::start(&mut command, self.clone())
     }

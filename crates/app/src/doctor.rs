@@ -293,12 +293,11 @@ async fn judgement_of(
             format!("{why}: what only a judge can decide stays unscored"),
             FETCH_JUDGE,
         ),
-        Some(known) => findings.good(what, known.sentence()),
-        None => {
-            let impression = identity.impression(project, judge, library).await;
-            let detail = format!("not measured; {impression}. `selftest judge bench` measures it");
-            findings.good(what, detail);
-        }
+        Some(known) => findings.good(what, known.summary()),
+        None => findings.good(
+            what,
+            "not measured; its first run measures it, or `selftest judge bench`".to_owned(),
+        ),
     }
 }
 
@@ -331,6 +330,8 @@ async fn probe(
         reply: None,
         output: "Paris".to_owned(),
         tool_calls: Vec::new(),
+        files: Vec::new(),
+        scores_expectations: false,
         expected_status: TaskStatus::Complete,
         actual_status: TaskStatus::Complete,
         question_count: 0,

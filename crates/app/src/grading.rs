@@ -202,6 +202,28 @@ fn names_local_model(name: &str) -> bool {
     }
 }
 
+/// Returns the grade of the session whose id starts with these letters.
+pub async fn find_grade(store: &Store, session: &str) -> Result<GradeRecord, AppError> {
+    if let Some(grade) = store.grade(session).await? {
+        return Ok(grade);
+    }
+    let shown = one_line(session, 80);
+    let mut found = store.find_grades(session).await?.items;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(AppError::usage(anyhow!("no grade of a session whose id starts with {shown:?}"))
+            .hint(Some("`selftest grade latest` grades sessions; its table shows their ids"))),
+        count => Err(AppError::usage(anyhow!("{count} session ids start with {shown:?}"))
+            .hint(Some("write more of the id"))),
+    }
+}
+
+/// Opens the records of skills, with the settings of the configuration.
+pub fn skill_tracker(project: &Project, settings: &SkillSettings, store: &Store) -> SkillTracker {
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    SkillTracker::new(store.clone(), settings.clone(), redactor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,26 +249,4 @@ mod tests {
             assert!(!names_local_model(name), "{name}");
         }
     }
-}
-
-/// Returns the grade of the session whose id starts with these letters.
-pub async fn find_grade(store: &Store, session: &str) -> Result<GradeRecord, AppError> {
-    if let Some(grade) = store.grade(session).await? {
-        return Ok(grade);
-    }
-    let shown = one_line(session, 80);
-    let mut found = store.find_grades(session).await?.items;
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(AppError::usage(anyhow!("no grade of a session whose id starts with {shown:?}"))
-            .hint(Some("`selftest grade latest` grades sessions; its table shows their ids"))),
-        count => Err(AppError::usage(anyhow!("{count} session ids start with {shown:?}"))
-            .hint(Some("write more of the id"))),
-    }
-}
-
-/// Opens the records of skills, with the settings of the configuration.
-pub fn skill_tracker(project: &Project, settings: &SkillSettings, store: &Store) -> SkillTracker {
-    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-    SkillTracker::new(store.clone(), settings.clone(), redactor)
 }

@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::project::Project;
 use selftest_config::Config;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::bench::{self, BenchSubset};
-use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores, QuickCheck};
+use selftest_harness::judge::bench::{self, BenchAnswer, BenchSubset, ReportSettings};
+use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::{likelihood, probability, prompt, rule};
+use selftest_harness::judge::{likelihood, probability, prompt, rule, tool_calls};
 use selftest_harness::rubric::Rubric;
 use selftest_models::ChatModel;
 use selftest_models::model_settings::ModelEnvironment;
@@ -26,16 +26,22 @@ use selftest_text::digest;
 /// Measurements that ship with the program, for freely available models.
 const SHIPPED: &str = include_str!("../../harness/calibration/measured.json");
 
-/// Two answers of every fifth request, for a quick check.
-pub const QUICK_SUBSET: BenchSubset = BenchSubset::Every(5);
+/// Numbers of answers of a certificate, after which it may stop.
+const CERTIFICATE_SIZES: [usize; 4] = [20, 40, 60, 80];
+
+/// Answers of a quick measurement.
+pub const QUICK_SUBSET: BenchSubset = BenchSubset::First(20);
+
+/// Maximum duration of a certificate.
+const CERTIFICATE_TIME: Duration = Duration::from_mins(1);
+
+/// Maximum number of tokens of a certificate.
+const CERTIFICATE_TOKENS: u64 = 100_000;
 
 /// Folder of the measurements in the cache folder.
 pub(crate) const FOLDER: &str = "judges";
 /// Maximum mean time of an answer, in seconds, with which `auto` chooses a judge.
 const MAX_SECONDS: f64 = 30.0;
-
-/// Maximum duration of a quick check during a run.
-const IMPRESSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// Advice for users without a fit judge. The measurement decides which model is fit.
 pub const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
@@ -80,12 +86,14 @@ impl JudgeIdentity {
         let reads_likelihoods = method == JudgeMethod::Probability && model.supports_scoring();
         let (template, rules_digest) = match method {
             JudgeMethod::Verdict => (prompt::TEMPLATE, String::new()),
-            JudgeMethod::Probability | JudgeMethod::Auto => (probability::TEMPLATE, rule::digest()),
+            JudgeMethod::Decision | JudgeMethod::Probability | JudgeMethod::Auto => {
+                (probability::TEMPLATE, rule::digest())
+            }
         };
         Self {
             weights: model.fingerprint().await.unwrap_or_else(|| model.id().to_owned()),
             method,
-            prompt_digest: digest_of(template).unwrap_or_default(),
+            prompt_digest: prompt_digest(library, template),
             likelihood_digest: reads_likelihoods.then(|| digest_of(likelihood::TEMPLATE)).flatten(),
             rules_digest,
             rubric_digest: rubric.digest(),
@@ -107,15 +115,99 @@ impl JudgeIdentity {
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
-    /// Returns the measurement on the calibration set, evaluated against the requirements.
+    /// Returns the measurement on the calibration set, else the certificate, evaluated against the
+    /// requirements.
     pub fn fitness(&self, environment: &ModelEnvironment, config: &Config) -> Option<JudgeFitness> {
-        let JudgeMeasurement { fitness, scores, .. } =
-            self.read(environment, AnswerSet::Calibration)?;
-        let threshold = Threshold::effective(config.min_score_to_pass, config.strictness);
-        Some(
-            fitness
-                .evaluate(FitnessRequirement { min_auc: config.judge.min_auc, threshold }, &scores),
-        )
+        let JudgeMeasurement { fitness, scores, .. } = self
+            .read(environment, AnswerSet::Calibration)
+            .or_else(|| self.read(environment, AnswerSet::Certificate))?;
+        Some(fitness.evaluate(requirement(config), &scores))
+    }
+
+    /// Measures a judge that was never measured: 20 to 80 known answers, within the limits of time
+    /// and tokens. The result is kept.
+    pub async fn certify(
+        &self,
+        project: &Project,
+        config: &Config,
+        judge: &Judge,
+        library: &PromptLibrary,
+    ) -> JudgeFitness {
+        let most = CERTIFICATE_SIZES[CERTIFICATE_SIZES.len() - 1];
+        // Tokens of a local model cost time alone.
+        let is_remote = self.weights == judge.model_id();
+        let tokens = if is_remote { " and 100,000 tokens" } else { "" };
+        project.notify(&format!(
+            "measuring {} before its first verdict: up to {most} known answers, at most {} \
+             s{tokens}; later runs use the result\n",
+            judge.model_id(),
+            CERTIFICATE_TIME.as_secs(),
+        ));
+        let progress = project.frontend().measurement_progress(most, "known answers");
+        let deadline = tokio::time::Instant::now() + CERTIFICATE_TIME;
+        let requirement = requirement(config);
+        let mut answers = Vec::new();
+        let mut measured = None;
+        for size in CERTIFICATE_SIZES {
+            let mut seen = answers.clone();
+            let set = AnswerSet::Certificate;
+            let subset = BenchSubset::First(size);
+            let asked = bench::measure(judge, library, set, subset, answers.clone(), |answer| {
+                progress();
+                seen.push(answer.clone());
+            });
+            // What was answered in time counts.
+            let is_late = tokio::time::timeout_at(deadline, asked).await.is_err();
+            answers = seen;
+            let (fitness, scores) = self.evaluate_certificate(judge, config, &answers);
+            let evaluated = fitness.clone().evaluate(requirement, &scores);
+            let decides = evaluated
+                .with_reference
+                .is_some_and(|band| band.passes_from.is_some() && band.fails_below.is_some());
+            measured = Some((fitness, scores, evaluated));
+            let tokens = bench::prompt_tokens(&answers);
+            // What the next answers would take, too.
+            let next = tokens * (size as u64 + 20) / size as u64;
+            let is_dear = is_remote && size < most && next > CERTIFICATE_TOKENS;
+            // A model that cannot be reached scores nothing, and is not asked further.
+            let scores_nothing =
+                answers.iter().all(|answer| answer.judgement.verdict.card().is_none());
+            if is_late || is_dear || decides || scores_nothing {
+                break;
+            }
+        }
+        drop(progress);
+        let Some((fitness, scores, evaluated)) = measured else {
+            return JudgeFitness::unmeasured(judge.model_id(), self.method);
+        };
+        if fitness.scored > 0
+            && let Err(error) = self.keep(&project.environment.models, &fitness, scores)
+        {
+            project.notify(&format!("warning: cannot keep the measurement: {error}\n"));
+        }
+        evaluated
+    }
+
+    fn evaluate_certificate(
+        &self,
+        judge: &Judge,
+        config: &Config,
+        answers: &[BenchAnswer],
+    ) -> (JudgeFitness, KnownScores) {
+        let is_read = self.method.takes_readings();
+        let scales = is_read.then(|| bench::fit_scales(answers)).flatten();
+        let FitnessRequirement { max_wrong, threshold, .. } = requirement(config);
+        let settings = ReportSettings {
+            model: judge.model_id(),
+            method: self.method,
+            set: AnswerSet::Certificate,
+            scales: scales.as_ref(),
+            bands: None,
+            max_wrong,
+            threshold,
+        };
+        let (report, scores) = bench::report(&settings, answers);
+        (report.fitness, scores)
     }
 
     /// Returns the measurement on a set, without evaluating it.
@@ -132,7 +224,7 @@ impl JudgeIdentity {
         };
         let is_whole = |known: &JudgeMeasurement| {
             let has_scales = self.method == JudgeMethod::Verdict || known.fitness.scales.is_some();
-            has_scales && known.scores.count() == known.fitness.scored as usize
+            has_scales && !known.scores.is_empty()
         };
         own.filter(|known| known.judge == *self && is_whole(known)).or_else(shipped)
     }
@@ -153,55 +245,18 @@ impl JudgeIdentity {
     }
 }
 
-/// The quick check of an unmeasured judge, kept because it takes a while.
-#[derive(Debug, Serialize, Deserialize)]
-struct JudgeQuickCheck {
-    judge: JudgeIdentity,
-    impression: QuickCheck,
+/// Returns the digest of a template and of the one for tool calls, which is rendered into it.
+fn prompt_digest(library: &PromptLibrary, template: &str) -> String {
+    let digests = library.digests();
+    digest::json_sha256_hex(json!([digests.get(template), digests.get(tool_calls::TEMPLATE)]))
 }
 
-impl JudgeIdentity {
-    /// Returns true if the weights are known. Those behind a mere name may change, and calling them
-    /// may cost money.
-    pub fn has_weights(&self, model: &dyn ChatModel) -> bool {
-        self.weights != model.id()
-    }
-
-    /// The first impression of this judge: as it was, else asked now, for at most
-    /// 20 seconds.
-    pub async fn impression(
-        &self,
-        project: &Project,
-        judge: &Judge,
-        library: &PromptLibrary,
-    ) -> QuickCheck {
-        let key = digest::json_sha256_hex(json!([self, "impression"]));
-        let folder = project.environment.models.cache_folder.join(FOLDER).join("impressions");
-        let file = folder.join(format!("{key}.json"));
-        let kept = std::fs::read(&file).ok();
-        let kept = kept.and_then(|bytes| serde_json::from_slice::<JudgeQuickCheck>(&bytes).ok());
-        if let Some(kept) = kept.filter(|kept| kept.judge == *self) {
-            return kept.impression;
-        }
-        let set = AnswerSet::Calibration;
-        let progress =
-            project.frontend().measurement_progress(QUICK_SUBSET.count(set), "known answers");
-        let mut answers = Vec::new();
-        let measured = bench::measure(judge, library, set, QUICK_SUBSET, Vec::new(), |answer| {
-            progress();
-            answers.push(answer.clone());
-        });
-        // Answers in time count.
-        let _ = tokio::time::timeout(IMPRESSION_LIMIT, measured).await;
-        drop(progress);
-        let impression = bench::count_pairs(&answers);
-        let known = JudgeQuickCheck { judge: self.clone(), impression };
-        if impression.pairs > 0 {
-            // Without it the next run asks again.
-            let _ = std::fs::create_dir_all(&folder)
-                .and_then(|()| std::fs::write(&file, format!("{:#}\n", json!(known))));
-        }
-        impression
+/// Returns the requirements of a configuration.
+pub fn requirement(config: &Config) -> FitnessRequirement {
+    FitnessRequirement {
+        min_auc: config.judge.min_auc,
+        max_wrong: config.judge.max_wrong,
+        threshold: Threshold::effective(config.min_score_to_pass, config.strictness),
     }
 }
 
@@ -217,7 +272,7 @@ pub(crate) fn measured_models(environment: &ModelEnvironment) -> HashMap<String,
         let Some(JudgeMeasurement { fitness, .. }) = known else { continue };
         if fitness.set == AnswerSet::Calibration
             && fitness.seconds_per_answer <= MAX_SECONDS
-            && let Some(auc) = fitness.model_only_auc()
+            && let Some(auc) = fitness.auc
         {
             let best = measured.entry(fitness.model).or_default();
             *best = best.max(auc.low);
@@ -236,16 +291,15 @@ mod tests {
     fn the_shipped_measurements_are_readable() {
         let all: Vec<JudgeMeasurement> = serde_json::from_str(SHIPPED).unwrap();
         let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
-        for template in [probability::TEMPLATE, likelihood::TEMPLATE] {
+        for template in [probability::TEMPLATE, likelihood::TEMPLATE, tool_calls::TEMPLATE] {
             assert!(library.load(template).unwrap());
         }
         for known in &all {
-            assert!(known.fitness.model_auc.is_some(), "{known:?}");
-            assert_eq!(known.scores.count(), known.fitness.scored as usize, "{known:?}");
+            assert!(!known.scores.is_empty(), "{known:?}");
             // Whoever changes the questions or the rubric measures the default model again:
             // `selftest judge bench --held-out` leaves the new files in the cache folder.
-            let prompt_digest = &library.digests()[probability::TEMPLATE];
-            assert_eq!(&known.judge.prompt_digest, prompt_digest, "measured with other questions");
+            let prompt_digest = prompt_digest(&library, probability::TEMPLATE);
+            assert_eq!(known.judge.prompt_digest, prompt_digest, "measured with other questions");
             let likelihood_digest = library.digests().get(likelihood::TEMPLATE);
             assert_eq!(known.judge.likelihood_digest.as_ref(), likelihood_digest);
             assert_eq!(known.judge.rules_digest, rule::digest(), "measured with other rules");

@@ -62,7 +62,7 @@ pub use frontend::{Frontend, SilentFrontend};
 pub use grading::{
     GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
 };
-pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET};
+pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET, requirement};
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};
 pub use reflection::reflection_grader;

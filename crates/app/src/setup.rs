@@ -22,8 +22,7 @@ use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
 use selftest_harness::event::{NO_JUDGE, PanelMember, RunModels};
 use selftest_harness::journal::RunDigests;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::fitness::QuickCheck;
-use selftest_harness::judge::judge_settings::JudgeMethod;
+use selftest_harness::judge::judge_settings::JudgeCertificate;
 use selftest_harness::judge::panel::JudgePanel;
 use selftest_harness::judge::{TEMPLATES as JUDGE_TEMPLATES, probability, prompt};
 use selftest_harness::prompts::BUILT_IN;
@@ -150,7 +149,6 @@ impl RunModelSet {
             generator: self.generator.as_ref().map(name),
             judge: self.judge_names(),
             judge_fitness: None,
-            judge_impression: None,
             judge_weights: None,
             judge_method: None,
             panel: Vec::new(),
@@ -352,15 +350,13 @@ impl RunSetup<'_> {
         let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
         for model in models {
             let name = model.id().to_owned();
-            let (judge, identity, impression) = self.judge(model, library).await;
+            let (judge, identity) = self.judge(model, library).await;
             let weights = identity.weights().to_owned();
             if let Some(other) = members.iter().find(|member| member.weights == weights) {
                 return Err(same_judge(&[other.model.clone(), name]));
             }
             let (method, fitness) = (identity.method(), judge.fitness().cloned());
             members.push(PanelMember { model: name, weights, method, fitness });
-            // Reports show it for a single judge only.
-            names.judge_impression = impression.filter(|_| members.len() == 1);
             judges.push(Arc::new(judge));
         }
         let rubric = &self.resolved.rubric;
@@ -373,7 +369,7 @@ impl RunSetup<'_> {
         // Of judges that are asked in different ways there is no one method.
         let method = method.filter(|one| members.iter().all(|member| member.method == *one));
         let template = match method {
-            Some(JudgeMethod::Probability) => probability::TEMPLATE,
+            Some(method) if method.takes_readings() => probability::TEMPLATE,
             _ => prompt::TEMPLATE,
         };
         let calibrated = CalibratedJudge {
@@ -399,7 +395,7 @@ impl RunSetup<'_> {
         &self,
         model: Arc<dyn ChatModel>,
         library: &PromptLibrary,
-    ) -> (Judge, JudgeIdentity, Option<QuickCheck>) {
+    ) -> (Judge, JudgeIdentity) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
         let judge_by = |settings| {
             let context_tokens = config.models.context_tokens;
@@ -407,7 +403,7 @@ impl RunSetup<'_> {
         };
         let judge = judge_by(config.judge.clone());
         let method = judge.method(library).await;
-        if config.judge.samples > 1 && method == JudgeMethod::Probability {
+        if config.judge.samples > 1 && method.takes_readings() {
             let (name, samples) = (model.id(), config.judge.samples);
             self.project.notify(&format!(
                 "warning: judge.samples is {samples}, but {name} is asked for probabilities, which \
@@ -416,30 +412,29 @@ impl RunSetup<'_> {
         }
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
-        let mut impression = None;
-        let judge = match identity.fitness(environment, config) {
-            Some(fitness) => {
-                if let Some(why) = &fitness.unfit {
-                    let name = &fitness.model;
-                    self.project.notify(&format!(
-                        "warning: {name} cannot judge well enough ({why}): what only a judge can \
-                         decide stays unscored\nhint: {FETCH_JUDGE}\n"
-                    ));
-                }
-                judge.with_fitness(fitness)
-            }
-            // A recording holds the calls of its run alone.
-            None if config.judge.first_impression
-                && identity.has_weights(&*model)
+        let known = match identity.fitness(environment, config) {
+            Some(fitness) => Some(fitness),
+            None if config.judge.certificate == JudgeCertificate::Auto
+                && config.judge.min_auc > 0.0
+                // A cassette holds the calls of its run alone.
+                && !model.id().starts_with("cassette/")
                 && self.args.record.is_none() =>
             {
-                let silent = judge_by(config.judge.for_measurement());
-                impression = Some(identity.impression(self.project, &silent, library).await);
-                judge
+                let measured = judge_by(config.judge.for_measurement()).with_all_readings();
+                let certified = identity.certify(self.project, config, &measured, library);
+                Some(Box::pin(certified).await)
             }
-            None => judge,
+            None => None,
         };
-        (judge, identity, impression)
+        let Some(fitness) = known else { return (judge, identity) };
+        if let Some(why) = &fitness.unfit {
+            let name = &fitness.model;
+            self.project.notify(&format!(
+                "warning: {name} cannot judge well enough ({why}): what only a judge can decide \
+                 stays unscored\nhint: {FETCH_JUDGE}\n"
+            ));
+        }
+        (judge.with_fitness(fitness), identity)
     }
 
     /// The material of cases: the files that the system under test can see, and what was asked

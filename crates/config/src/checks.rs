@@ -15,7 +15,7 @@ use selftest_checks::named_file::path_error;
 use selftest_checks::scenario::{Scenario, TaskStatus};
 use selftest_grading::grade::quality::{QualityDimension, QualityWeights};
 use selftest_grading::grade::reflection::{CriteriaError, ReflectionRules, ReflectionSettings};
-use selftest_harness::judge::judge_settings::{JudgeMethod, JudgeSettings};
+use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::rubric::{self, Rubric, RubricCategory, RubricError};
 use selftest_harness::sut::address::HostPort;
 use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
@@ -332,7 +332,7 @@ fn judge_panel(panel: &Value) -> Vec<ConfigFault> {
 /// Rejects several samples of a judge whose reply does not vary.
 fn judge_samples(judge: &Value) -> Option<ConfigFault> {
     let settings = read::<JudgeSettings>(judge).filter(|settings| settings.samples > 1)?;
-    let (why, hint) = if settings.method == JudgeMethod::Probability {
+    let (why, hint) = if settings.method.takes_readings() {
         let why = "`judge.method: probability`, whose probabilities are the same each time";
         (why.to_owned(), "set `judge.method: verdict`, or remove `judge.samples`")
     } else if settings.temperature <= 0.0 {

@@ -15,7 +15,7 @@ use crate::calibration::JudgeCalibration;
 use crate::experiment::Arm;
 use crate::gate::baseline::JudgeIdentity;
 use crate::gate::finding::GateFinding;
-use crate::judge::fitness::{JudgeFitness, QuickCheck};
+use crate::judge::fitness::JudgeFitness;
 use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
@@ -110,9 +110,6 @@ pub struct RunModels {
     /// The judge's measured ability to tell good answers from bad. Absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_fitness: Option<JudgeFitness>,
-    /// Result of the quick check, for a judge that was not measured in full.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge_impression: Option<QuickCheck>,
     /// Digest of the judge's weights, or the model's name if no digest is available. Absent in
     /// reports of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +139,7 @@ impl RunModels {
     ) -> Option<JudgeIdentity> {
         // A judge is identified by the template that it is asked with.
         let template = match self.judge_method {
-            Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
+            Some(method) if method.takes_readings() => QUESTIONS_TEMPLATE,
             _ => JUDGE_TEMPLATE,
         };
         (self.judge != NO_JUDGE).then(|| JudgeIdentity {

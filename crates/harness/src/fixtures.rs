@@ -17,7 +17,7 @@ use crate::event::{
 };
 use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::panel::PanelVerdict;
-use crate::judge::probability::{AnsweredBy, QuestionAnswer};
+use crate::judge::probability::{QuestionAnswer, ReadingKind};
 use crate::judge::question::JudgeQuestion;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use crate::outcome::case::FormerVerdict;
@@ -80,7 +80,6 @@ pub fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
             generator: Some("ollama/qwen2.5:3b".to_owned()),
             judge: "ollama/qwen2.5:7b".to_owned(),
             judge_fitness: None,
-            judge_impression: None,
             judge_weights: None,
             judge_method: None,
             panel: Vec::new(),
@@ -244,6 +243,7 @@ pub fn scored(scores: [f64; 4], reasoning: &str) -> Judgement {
         overall: Score::weighted(pairs().map(|(category, value)| (category.weight, score(value)))),
         reasoning: reasoning.to_owned(),
         questions: Vec::new(),
+        expectations: Vec::new(),
     };
     let reply = "{\"reasoning\":\"…\",\"format_score\":0.9}";
     Judgement {
@@ -505,7 +505,7 @@ fn with_questions(mut case: CaseResult) -> CaseResult {
                     expectation: None,
                     text: text.to_owned(),
                 },
-                by: AnsweredBy::Model,
+                by: ReadingKind::Model,
                 raw: probability,
                 neither: 0.01,
                 relative: 0.0,

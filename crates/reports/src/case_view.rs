@@ -340,7 +340,7 @@ pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Opti
 mod tests {
     use super::*;
     use crate::fixture;
-    use selftest_harness::judge::probability::{AnsweredBy, QuestionAnswer};
+    use selftest_harness::judge::probability::{QuestionAnswer, ReadingKind};
     use selftest_harness::judge::question::JudgeQuestion;
     use selftest_models::structured::UnscoredReason;
 
@@ -401,11 +401,11 @@ mod tests {
             },
             probability: fixture::score(0.5),
         };
-        card.questions = vec![asked(AnsweredBy::Reference)];
+        card.questions = vec![asked(ReadingKind::Agreement)];
         assert_eq!(scores(&card), "none, the answer was judged as a whole");
-        card.questions.push(asked(AnsweredBy::Description));
+        card.questions.push(asked(ReadingKind::Description));
         assert_eq!(scores(&card), "format 0.50, the rest was judged as a whole");
-        card.questions.push(asked(AnsweredBy::Model));
+        card.questions.push(asked(ReadingKind::Model));
         assert_eq!(scores(&card), all);
     }
 }

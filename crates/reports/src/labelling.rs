@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use super::document::{CaseDocument, ReportDocument};
 use selftest_harness::calibration::labels::{AnswerId, LabelFile, labelling_order};
 use selftest_harness::calibration::{CalibratedJudge, Label, LabelledAnswer, features};
-use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::{probability, prompt};
 use selftest_text::escape::{block, terminal};
 use selftest_text::one_line;
@@ -81,7 +80,7 @@ pub fn render_sections(report: &ReportDocument, answer: &AnswerId) -> Option<Str
 pub fn calibrated_judge(report: &ReportDocument) -> CalibratedJudge {
     let models = &report.models;
     let template = match models.judge_method {
-        Some(JudgeMethod::Probability) => probability::TEMPLATE,
+        Some(method) if method.takes_readings() => probability::TEMPLATE,
         _ => prompt::TEMPLATE,
     };
     CalibratedJudge {

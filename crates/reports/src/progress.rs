@@ -124,9 +124,9 @@ impl ProgressObserver {
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
         let mut judge = escape::terminal(&header.models.judge, MAX_REASON);
         if let Some(fitness) = &header.models.judge_fitness {
-            judge += &format!(" ({})", fitness.model_only_sentence());
-        } else if let Some(impression) = header.models.judge_impression {
-            judge += &format!(" (not measured; {impression})");
+            judge += &format!(" ({})", fitness.summary());
+        } else if header.models.judge_method.is_some() {
+            judge += " (not measured)";
         }
         let sut = escape::terminal(&header.sut, MAX_REASON);
         let line = format!(

@@ -1,5 +1,6 @@
-//! The number of successes in independent trials beyond which chance is no explanation.
+//! Exact bounds of binomial counts and shares.
 
+use statrs::distribution::{Beta, ContinuousCDF as _};
 use statrs::function::factorial::ln_binomial;
 
 /// Returns the smallest number of successes that is reached or exceeded with a probability of at
@@ -21,6 +22,16 @@ pub fn unlikely_count(trials: usize, chance: f64, unlikely: f64) -> usize {
     1
 }
 
+/// Returns the upper bound of a share with a one-sided confidence, given this many successes.
+/// Clopper and Pearson, "The use of confidence or fiducial limits" (1934). It is 1 without trials.
+pub fn upper_bound(successes: u64, trials: u64, confidence: f64) -> f64 {
+    if successes >= trials {
+        return 1.0;
+    }
+    let beta = Beta::new(real(successes + 1), real(trials - successes));
+    beta.map_or(1.0, |beta| beta.inverse_cdf(confidence))
+}
+
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^53")]
 fn real(count: u64) -> f64 {
     count as f64
@@ -29,6 +40,15 @@ fn real(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_upper_bound_of_a_share() {
+        // The rule of three, and a published value: 4 of 20, 95 % one-sided.
+        assert!((upper_bound(0, 29, 0.95) - 0.0981).abs() < 1e-3);
+        assert!((upper_bound(4, 20, 0.95) - 0.4010).abs() < 1e-3);
+        assert_eq!(upper_bound(3, 3, 0.95), 1.0);
+        assert_eq!(upper_bound(0, 0, 0.95), 1.0);
+    }
 
     #[test]
     fn tails_of_the_binomial() {

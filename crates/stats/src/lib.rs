@@ -16,6 +16,7 @@ mod difference;
 mod fisher;
 mod holm;
 mod interval;
+mod label_shift;
 mod mean;
 mod paired;
 mod pass_at_k;
@@ -26,28 +27,31 @@ mod quantile;
 mod ranks;
 mod reliability;
 mod ridge;
+mod risk;
 #[cfg(test)]
 mod simulation;
 mod variance;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
-pub use binomial::unlikely_count;
+pub use binomial::{unlikely_count, upper_bound};
 pub use bootstrap::bootstrap_mean;
 pub use difference::proportion_difference;
 pub use fisher::fisher_exact;
 pub use holm::holm;
 pub use interval::{Interval, wilson, wilson_clustered};
+pub use label_shift::shifted_rate;
 pub use mean::{mean, mean_interval, standard_deviation};
 pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use pass_at_k::{MeanShare, PassAtK, pass_at_k};
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
 pub use power::{PlannedEffect, TARGET_POWER, detectable_difference};
-pub use ppi::{CorrectedRate, JudgeTrust, MIN_CORRECTION_LABELS, corrected_rate};
+pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate};
 pub use quantile::{QuantileEstimate, quantile};
 pub use ranks::mann_whitney;
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
 pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out, sigmoid};
+pub use risk::{RISK_CONFIDENCE, RiskBounds};
 pub use variance::{VarianceComponents, variance_components};
 
 /// Half the width of a two-sided 95 % interval, in standard errors.

@@ -13,17 +13,6 @@ pub const MIN_CORRECTION_LABELS: usize = 80;
 /// Minimum number of labels of each kind.
 const MIN_OF_A_KIND: usize = 2;
 
-/// Weight of the judge relative to the labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JudgeTrust {
-    /// The weight that gives the shortest interval; for labels of a random sample of the same
-    /// answers.
-    Tuned,
-    /// Full weight, using the labels only to estimate the judge's errors; for labels of other
-    /// answers, of which a different share may have been good.
-    Full,
-}
-
 /// A pass rate corrected by labels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CorrectedRate {
@@ -49,11 +38,9 @@ pub struct CorrectedRate {
 /// few or the judge is nearly perfect. Therefore the variance includes two additional labels on
 /// which the judge had no information, and the interval is Wilson's (1927) for the number of cases
 /// that would give this variance.
-pub fn corrected_rate(
-    labelled: &[(bool, f64)],
-    unlabelled: &[f64],
-    trust: JudgeTrust,
-) -> Option<CorrectedRate> {
+///
+/// The labels have to be of the same answers: for labels of other answers see [`crate::shifted_rate`].
+pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<CorrectedRate> {
     let good = labelled.iter().filter(|(label, _)| *label).count();
     let is_enough =
         labelled.len() >= MIN_CORRECTION_LABELS && good.min(labelled.len() - good) >= MIN_OF_A_KIND;
@@ -69,12 +56,11 @@ pub fn corrected_rate(
         all.iter().map(|said| (said - all_mean).powi(2)).sum::<f64>() / (real(all.len()) - 1.0);
     let pairs = || labels.iter().zip(&said).map(|(y, f)| (y - label_mean, f - said_mean));
     let covariance = pairs().map(|(y, f)| y * f).sum::<f64>() / (n - 1.0);
-    let lambda = match trust {
-        // Without further verdicts, the judge adds no information.
-        _ if others == 0.0 => 0.0,
-        JudgeTrust::Full => 1.0,
-        JudgeTrust::Tuned if variance <= 1e-12 => 0.0,
-        JudgeTrust::Tuned => (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0),
+    // Without further verdicts, or if they are all equal, the judge adds no information.
+    let lambda = if others == 0.0 || variance <= 1e-12 {
+        0.0
+    } else {
+        (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0)
     };
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
     let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
@@ -131,12 +117,7 @@ mod tests {
     }
 
     /// Returns how often the interval covers the truth in this many draws, and its mean width.
-    fn coverage(
-        (judge, trust): (Simulated, JudgeTrust),
-        truth: f64,
-        sizes: (usize, usize),
-        draws: u32,
-    ) -> (f64, f64) {
+    fn coverage(judge: Simulated, truth: f64, sizes: (usize, usize), draws: u32) -> (f64, f64) {
         let mut noise = Noise::new(2023);
         let (mut covered, mut given, mut width) = (0_u32, 0_u32, 0.0);
         for _ in 0..draws {
@@ -146,7 +127,7 @@ mod tests {
             };
             let labelled: Vec<(bool, f64)> = (0..sizes.0).map(|_| answer()).collect();
             let others: Vec<f64> = (0..sizes.1).map(|_| answer().1).collect();
-            let Some(found) = corrected_rate(&labelled, &others, trust) else { continue };
+            let Some(found) = corrected_rate(&labelled, &others) else { continue };
             given += 1;
             covered += u32::from((found.interval.low..=found.interval.high).contains(&truth));
             width += found.interval.high - found.interval.low;
@@ -162,13 +143,10 @@ mod tests {
         use Simulated::{Probabilities, Verdicts};
         for judge in [
             // As published: nearly all good answers pass, and most of the bad ones.
-            (Verdicts(0.96, 0.25), JudgeTrust::Tuned),
-            (Verdicts(0.9, 0.8), JudgeTrust::Tuned),
-            (Verdicts(0.7, 0.6), JudgeTrust::Tuned),
-            (Probabilities(2.0), JudgeTrust::Tuned),
-            (Verdicts(0.96, 0.25), JudgeTrust::Full),
-            (Verdicts(0.9, 0.8), JudgeTrust::Full),
-            (Probabilities(2.0), JudgeTrust::Full),
+            Verdicts(0.96, 0.25),
+            Verdicts(0.9, 0.8),
+            Verdicts(0.7, 0.6),
+            Probabilities(2.0),
         ] {
             for truth in [0.5, 0.7, 0.85] {
                 for sizes in
@@ -182,27 +160,9 @@ mod tests {
         }
     }
 
-    /// Labels of a time when half of the answers were good say how the judge errs, not how many
-    /// are good now.
-    #[test]
-    fn labels_of_other_answers_do_not_pull_the_rate_towards_theirs() {
-        let mut noise = Noise::new(5);
-        let judge = Simulated::Verdicts(0.9, 0.9);
-        let mut answer = |truth: f64| {
-            let is_good = noise.chance(truth);
-            (is_good, judge.say(is_good, &mut noise))
-        };
-        let labelled: Vec<(bool, f64)> = (0..20_000).map(|_| answer(0.5)).collect();
-        let others: Vec<f64> = (0..20_000).map(|_| answer(0.6).1).collect();
-        let whole = corrected_rate(&labelled, &others, JudgeTrust::Full).unwrap();
-        assert!((whole.rate - 0.58).abs() < 0.015, "{whole:?}");
-        let tuned = corrected_rate(&labelled, &others, JudgeTrust::Tuned).unwrap();
-        assert!(tuned.rate < whole.rate && tuned.lambda < 1.0, "{tuned:?}");
-    }
-
     #[test]
     fn a_good_judge_makes_it_narrower_and_a_useless_one_no_wider() {
-        let width = |judge| coverage((judge, JudgeTrust::Tuned), 0.7, (100, 1_000), 200).1;
+        let width = |judge| coverage(judge, 0.7, (100, 1_000), 200).1;
         let useless = width(Simulated::Verdicts(0.5, 0.5));
         assert!(width(Simulated::Verdicts(0.95, 0.9)) < 0.7 * useless);
         assert!((useless - 0.178).abs() < 0.005, "Wilson's of a hundred labels: {useless}");
@@ -218,7 +178,7 @@ mod tests {
             pairs
         };
         let others: Vec<f64> = (0..1_000).map(|index| f64::from(u8::from(index < 900))).collect();
-        let found = corrected_rate(&labelled(60, 30), &others, JudgeTrust::Tuned).unwrap();
+        let found = corrected_rate(&labelled(60, 30), &others).unwrap();
         assert!((found.rate - 0.6).abs() < 1e-9, "{found:?}");
         assert!(found.lambda > 0.0 && found.interval.low > 0.5 && found.interval.high < 0.7);
     }
@@ -227,15 +187,15 @@ mod tests {
     fn too_little_is_uncalibrated() {
         let pair = |index: usize| (index.is_multiple_of(2), 1.0);
         let few: Vec<(bool, f64)> = (0..MIN_CORRECTION_LABELS - 1).map(pair).collect();
-        assert_eq!(corrected_rate(&few, &[1.0], JudgeTrust::Tuned), None);
-        assert_eq!(corrected_rate(&[], &[], JudgeTrust::Tuned), None);
+        assert_eq!(corrected_rate(&few, &[1.0]), None);
+        assert_eq!(corrected_rate(&[], &[]), None);
         let equal = vec![(true, 1.0); 200];
-        assert_eq!(corrected_rate(&equal, &[1.0; 9], JudgeTrust::Tuned), None);
+        assert_eq!(corrected_rate(&equal, &[1.0; 9]), None);
         let enough: Vec<(bool, f64)> = (0..100).map(pair).collect();
-        assert_eq!(corrected_rate(&enough, &[f64::NAN], JudgeTrust::Tuned), None);
-        let constant = corrected_rate(&enough, &[1.0; 50], JudgeTrust::Tuned).unwrap();
+        assert_eq!(corrected_rate(&enough, &[f64::NAN]), None);
+        let constant = corrected_rate(&enough, &[1.0; 50]).unwrap();
         assert_eq!((constant.lambda, constant.rate), (0.0, 0.5));
-        let alone = corrected_rate(&enough, &[], JudgeTrust::Tuned).unwrap();
+        let alone = corrected_rate(&enough, &[]).unwrap();
         assert_eq!((alone.rate, alone.unlabelled), (0.5, 0));
     }
 }

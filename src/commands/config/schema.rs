@@ -37,7 +37,7 @@ pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Ap
         SchemaName::Report => report::document::schema(),
         SchemaName::Verdict => {
             let resolved = ui::open(global)?.load(Vec::new())?;
-            judge::verdict::schema(&resolved.rubric)
+            judge::verdict::schema(&resolved.rubric, 0)
         }
     };
     print(&format!("{schema:#}\n"))?;

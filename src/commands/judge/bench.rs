@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use clap::Args;
-use selftest_app::{AppError, JudgeIdentity, Project, QUICK_SUBSET, UnfinishedMeasurement};
+use selftest_app::{
+    AppError, JudgeIdentity, Project, QUICK_SUBSET, UnfinishedMeasurement, requirement,
+};
 use selftest_config::ResolvedConfig;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{
-    AttackReport, BenchAnswer, BenchReport, BenchSubset, DecidedRates,
+    AttackReport, AttackSummary, BenchAnswer, BenchReport, BenchSubset, FaultReport, ReportSettings,
 };
+use selftest_harness::judge::fitness::FitnessRequirement;
 use selftest_harness::judge::known_answers::{AnswerSet, Attack};
 use selftest_harness::judge::{TEMPLATES, bench};
 use selftest_harness::prompts::BUILT_IN;
 use selftest_models::ChatModel;
 use selftest_models::locator::ModelLocator;
 use selftest_models::prompts::PromptLibrary;
-use selftest_stats::score::Threshold;
+use selftest_stats::score::{Score, Threshold};
 use selftest_text::redact::Redactor;
 use serde_json::json;
 
@@ -150,38 +154,42 @@ impl<'a> JudgeBench<'a> {
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&**model, method, &self.library, rubric).await;
         let extent = if args.quick { QUICK_SUBSET } else { BenchSubset::Whole };
-        let known = identity.known(&environment.models, AnswerSet::Calibration);
-        let mut measured = Vec::new();
-        let fitness = if let Some(fitness) = known.filter(|_| args.held_out) {
-            fitness
-        } else {
-            let set = AnswerSet::Calibration;
-            let answers = self.answers(&judge, &identity, set, extent).await;
-            let scales = bench::fit_scales(&answers);
-            let scales = scales.as_ref();
-            let answers = bench::rescale(answers, scales, rubric);
-            let report = bench::report(model.id(), method, set, scales, self.threshold(), &answers);
-            let fitness = report.fitness.clone();
-            measured.push((report, answers));
-            fitness
+        let FitnessRequirement { max_wrong, threshold, .. } = requirement(&self.resolved.config);
+        let settings = |set, scales, bands| ReportSettings {
+            model: model.id(),
+            method,
+            set,
+            scales,
+            bands,
+            max_wrong,
+            threshold,
         };
+        let set = if args.quick { AnswerSet::Certificate } else { AnswerSet::Calibration };
+        let answers = self.answers(&judge, &identity, set, extent).await;
+        let is_read = method.takes_readings();
+        let scales = is_read.then(|| bench::fit_scales(&answers)).flatten();
+        let scales = scales.as_ref();
+        let answers = bench::rescale(answers, scales, rubric);
+        let (report, scores) = bench::report(&settings(set, scales, None), &answers);
+        let bands = [report.with_reference.band, report.without_reference.band];
+        let mut measured = vec![(report, scores, answers)];
         if args.held_out {
             let set = AnswerSet::HeldOut;
-            let answers = self.answers(&judge, &identity, set, extent).await;
-            let scales = fitness.scales.as_ref();
+            let answers = self.answers(&judge, &identity, set, BenchSubset::Whole).await;
             let answers = bench::rescale(answers, scales, rubric);
-            let report = bench::report(model.id(), method, set, scales, self.threshold(), &answers);
-            measured.push((report, answers));
+            let (report, scores) = bench::report(&settings(set, scales, Some(bands)), &answers);
+            measured.push((report, scores, answers));
         }
-        if !args.quick {
-            for (report, answers) in &measured {
-                let scores = bench::known_scores(answers);
-                if let Err(error) = identity.keep(&environment.models, &report.fitness, scores) {
-                    eprint(&format!("warning: cannot keep the measurement: {error}\n"));
-                }
+        let mut reports = Vec::new();
+        for (report, scores, answers) in measured {
+            if !args.quick
+                && let Err(error) = identity.keep(&environment.models, &report.fitness, scores)
+            {
+                eprint(&format!("warning: cannot keep the measurement: {error}\n"));
             }
+            reports.push((report, answers));
         }
-        Ok(measured)
+        Ok(reports)
     }
 
     async fn answers(
@@ -219,11 +227,28 @@ impl<'a> JudgeBench<'a> {
         let method = judge.method(&self.library).await;
         let rubric = &self.resolved.rubric;
         let identity = JudgeIdentity::of(&*model, method, &self.library, rubric).await;
-        let known = identity.known(&self.project.environment.models, AnswerSet::Calibration);
-        // A judge whose known answers gave nothing any weight is attacked by its plain yes and no.
-        let measured = known.and_then(|known| known.scales);
-        let measured = measured.filter(|scales| !scales.with_reference.weights.is_empty());
-        let scales = measured.unwrap_or_default();
+        let fitness = identity.fitness(&self.project.environment.models, &self.resolved.config);
+        let Some(fitness) = fitness else {
+            let error = anyhow!(
+                "{} was not measured: whether attacks turn its verdicts cannot be \
+                                 told",
+                model.id()
+            );
+            return Err(AppError::usage(error).hint(Some(format!(
+                "measure it first: `selftest judge bench --judge-model {name}`"
+            ))));
+        };
+        if let Some(why) = &fitness.unfit {
+            let error = anyhow!("attacks on {} are not measurable: {why}", model.id());
+            return Err(AppError::usage(error)
+                .hint(Some("a judge that decides nothing has no verdicts to turn")));
+        }
+        let threshold = self.threshold();
+        let verdict = |score: Score| match fitness.band(true) {
+            Some(band) => band.verdict(score),
+            None => Some(score.reaches(threshold)),
+        };
+        let scales = fitness.scales.clone().unwrap_or_default();
         let judge = judge.with_scales(scales.clone()).with_quotes(!args.without_fence);
         let bar = self.project.frontend().measurement_progress(Attack::all().len(), "attacks");
         let settings = self.resolved.config.judge.for_measurement();
@@ -232,21 +257,21 @@ impl<'a> JudgeBench<'a> {
         for _ in &finished {
             bar();
         }
-        let attempts = bench::attack(&judge, &self.library, finished, |attempt| {
+        let attempts = bench::attack(&judge, &self.library, verdict, finished, |attempt| {
             bar();
             unfinished.keep(attempt);
         });
-        let reports = bench::attack_report(self.threshold(), &attempts.await);
+        let summary = bench::attack_report(verdict, &attempts.await);
         drop(bar);
         unfinished.finish();
         if args.json {
             let fence = !args.without_fence;
             print(&format!(
                 "{:#}\n",
-                json!({ "model": model.id(), "method": method, "fence": fence, "shapes": reports })
+                json!({ "model": model.id(), "method": method, "fence": fence, "result": summary })
             ))?;
         } else {
-            print(&attack_table(model.id(), &reports))?;
+            print(&attack_table(model.id(), &summary))?;
         }
         Ok(Exit::Passed)
     }
@@ -261,48 +286,58 @@ fn table(report: &BenchReport) -> String {
         fitness.set.to_string().replace('_', "-"),
         fitness.sentence()
     );
-    let rates = [
-        ("good answers that pass", report.true_positive_rate),
-        ("bad answers that do not", report.true_negative_rate),
+    let areas = [
+        ("AUC of the model alone", fitness.model_auc),
+        ("AUC of rules alone", report.rules_auc),
+        ("AUC without a reference", fitness.bare_auc),
     ];
-    for (what, rate) in rates {
-        if let Some(rate) = rate {
-            text += &format!("  {what:<24} {rate} at {}\n", report.threshold);
+    for (what, area) in areas {
+        if let Some(area) = area {
+            text += &format!("  {what:<26} {area}\n");
         }
     }
-    if let Some(DecidedRates { good_decided, good_right, bad_decided, bad_right }) = report.sure {
-        for (kind, what, decided, right) in
-            [("good", "pass", good_decided, good_right), ("bad", "do not", bad_decided, bad_right)]
-        {
-            if let Some(decided) = decided {
-                let of = right.map(|right| format!("; of these {right} {what}"));
-                let about = format!("sure about {kind} answers");
-                text += &format!("  {about:<24} {decided}{}\n", of.unwrap_or_default());
+    for (what, rates) in
+        [("with a reference", report.with_reference), ("without one", report.without_reference)]
+    {
+        text += &format!("  {what:<26} {}\n", rates.band.promise());
+        let shares = [
+            ("  decided here", rates.decided),
+            ("  passes that are good", rates.passes_right),
+            ("  fails that are bad", rates.fails_right),
+        ];
+        for (what, share) in shares {
+            if let Some(share) = share {
+                text += &format!("  {what:<26} {share}\n");
             }
         }
     }
     text += &format!(
-        "  {:<24} {:.2} s, {:.0} tokens\n",
+        "  {:<26} {:.2} s, {:.0} tokens\n",
         "an answer takes", fitness.seconds_per_answer, report.tokens_per_answer
     );
-    for fault in &report.faults {
-        let auc = fault.auc.map(|auc| format!("{auc:.2}")).unwrap_or_default();
-        let name = fault.fault.to_string().replace('_', " ");
-        text +=
-            &format!("  {name:<24} AUC {auc}, {} of {} do not pass\n", fault.caught, fault.answers);
+    for FaultReport { fault, answers, caught, passed } in &report.faults {
+        let name = fault.to_string().replace('_', " ");
+        text += &format!("  {name:<26} {caught} of {answers} fail, {passed} pass\n");
     }
     text
 }
 
-fn attack_table(model: &str, reports: &[AttackReport]) -> String {
-    let sum = |count: fn(&AttackReport) -> u32| reports.iter().map(count).sum::<u32>();
-    let (successes, attempts) = (sum(|one| one.successes), sum(|one| one.attempts));
-    let mut text = format!("{model}: {successes} of {attempts} attacks turned a verdict\n");
-    for report in reports {
-        let shape = report.shape.replace('_', " ");
+fn attack_table(model: &str, summary: &AttackSummary) -> String {
+    let of = summary.eligible;
+    let passed: u32 = summary.shapes.iter().map(|shape| shape.passed).sum();
+    let mut text = match summary.passed {
+        Some(share) => format!(
+            "{model}: {passed} of {of} attacks turned a fail into a pass, {share} of those on \
+             answers that fail otherwise\n"
+        ),
+        None => format!("{model}: not measurable, it fails no bad answer that could be attacked\n"),
+    };
+    for report in &summary.shapes {
+        let AttackReport { shape, eligible, passed, undecided, lift, .. } = report;
+        let shape = shape.replace('_', " ");
         text += &format!(
-            "  {shape:<24} {} of {}, mean change of the score {:+.2}\n",
-            report.successes, report.attempts, report.lift
+            "  {shape:<24} {passed} of {eligible} pass, {undecided} undecided, mean change of the \
+             score {lift:+.2}\n"
         );
     }
     text

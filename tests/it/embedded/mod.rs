@@ -93,7 +93,7 @@ fn a_judge_by_probability_tells_what_it_read() {
     let calls = case.judge_calls();
     assert!(calls.iter().all(|call| call["completion_tokens"] != 0 && call["error"].is_null()));
     let questions = case.0["steps"][0]["judgement"]["verdict"]["questions"].as_array().unwrap();
-    assert!(questions.len() > 4, "{case}");
+    assert!(!questions.is_empty(), "{case}");
     for question in questions {
         let probability = question["probability"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&probability), "{question}");

@@ -68,7 +68,8 @@ fn first_run(workspace: &Workspace) {
     assert!(run.report().to_string().contains("embedded/smollm2-135m"), "{}", run.report());
     let first = run.stdout.lines().next().unwrap();
     assert!(first.contains("tested the built-in assistant, not your agent"), "{}", run.stdout);
-    for note in ["> **Note:** this run tested the built-in assistant", "is unfit to judge"] {
+    for note in ["> **Note:** this run tested the built-in assistant", "so that rules alone decide"]
+    {
         assert!(run.markdown().contains(note), "no `{note}` in {}", run.markdown());
     }
 

@@ -163,6 +163,10 @@ impl Shared {
                 let reply = self.script.catalogue.clone().unwrap();
                 return reply.send(&call, connection, &|| !self.stopped.load(Ordering::SeqCst));
             }
+            "POST /v1/systemone" | "POST /v1/decisions" if self.script.decide.is_some() => {
+                let body = serde_json::from_slice(&request.body).unwrap_or_default();
+                self.script.decide.as_ref().unwrap()(path, &body)
+            }
             "GET /v1/models" => (200, self.openai_models()),
             "GET /api/version" => (200, json!({ "version": self.script.ollama_version })),
             "GET /api/tags" => (200, self.ollama_models()),
@@ -247,7 +251,11 @@ impl Shared {
         ids.extend(self.script.models.iter().map(String::as_str));
         let data: Vec<Value> = ids
             .iter()
-            .map(|id| json!({ "id": id, "object": "model", "owned_by": "test" }))
+            .map(|id| {
+                let capabilities: &[&str] =
+                    if self.script.decide.is_some() { &["decision"] } else { &[] };
+                json!({ "id": id, "object": "model", "owned_by": "test", "capabilities": capabilities })
+            })
             .collect();
         json!({ "object": "list", "data": data })
     }
@@ -278,7 +286,9 @@ impl Shared {
         }
         let capability = if name.contains("embed") { "embedding" } else { "completion" };
         let thinking = self.script.can_think().then_some("thinking");
-        let capabilities: Vec<&str> = [capability].into_iter().chain(thinking).collect();
+        let decision = self.script.decide.as_ref().map(|_| "decision");
+        let capabilities: Vec<&str> =
+            [capability].into_iter().chain(thinking).chain(decision).collect();
         let answer = json!({
             "details": { "format": "gguf", "family": "qwen2" },
             "model_info": { "general.architecture": "qwen2", "qwen2.context_length": 32768 },

@@ -21,6 +21,9 @@ pub(crate) const HINT_MARK: &str = "the answer key says";
 
 type Answer = Box<dyn Fn(&Call) -> Reply + Send + Sync>;
 
+/// Answers the path and the body of a request to a decision model with a status and a body.
+type Decide = Box<dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync>;
+
 /// The behaviour of a server; see [`Script::start`].
 #[must_use]
 pub(crate) struct Script {
@@ -42,6 +45,7 @@ pub(crate) struct Script {
     pub(super) ollama_version: String,
     pub(super) models: Vec<String>,
     pub(super) catalogue: Option<Reply>,
+    pub(super) decide: Option<Decide>,
     pub(super) prefix: &'static str,
     pub(super) address: &'static str,
 }
@@ -64,6 +68,7 @@ impl Default for Script {
             ollama_version: "0.12.6".to_owned(),
             models: vec!["nomic-embed-text:latest".to_owned(), "qwen2.5:7b".to_owned()],
             catalogue: None,
+            decide: None,
             prefix: "",
             address: "127.0.0.1:0",
         }
@@ -183,6 +188,16 @@ impl Script {
     /// The installed models, in the order of the list. A name with `embed` only embeds.
     pub(crate) fn models(mut self, models: &[&str]) -> Self {
         self.models = models.iter().map(|&model| model.to_owned()).collect();
+        self
+    }
+
+    /// The models are decision models: this answers the body of a request to `/v1/systemone` or
+    /// `/v1/decisions` with a status and a body.
+    pub(crate) fn decisions(
+        mut self,
+        decide: impl Fn(&str, &Value) -> (u16, Value) + Send + Sync + 'static,
+    ) -> Self {
+        self.decide = Some(Box::new(decide));
         self
     }
 

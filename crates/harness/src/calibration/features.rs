@@ -59,6 +59,7 @@ pub(super) mod tests {
             overall: Score::new(scores.into_iter().fold(1.0, f64::min)).unwrap(),
             reasoning: String::new(),
             questions: Vec::new(),
+            expectations: Vec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::features;
 use super::fit::LabelCalibration;
 use crate::outcome::{CaseStatus, CaseStep};
-use selftest_stats::{Interval, JudgeTrust, MIN_CORRECTION_LABELS, corrected_rate};
+use selftest_stats::{Interval, MIN_CORRECTION_LABELS, corrected_rate, shifted_rate};
 use selftest_text::wording::percent;
 
 /// The calibration of a run's judge, known before the run.
@@ -104,7 +104,6 @@ impl JudgeCalibration {
         // If all labels belong to this run, they are a random sample of its answers. Labels of
         // other runs only show how the judge errs.
         let is_own = own.len() == labelled.len();
-        let trust = if is_own { JudgeTrust::Tuned } else { JudgeTrust::Full };
         let (mut predicted, mut broken) = (Vec::new(), 0_u32);
         for (name, status, steps) in cases {
             match (status.pass(), features::deciding_card(steps).and_then(features::values)) {
@@ -121,8 +120,18 @@ impl JudgeCalibration {
         if !is_own && predicted.is_empty() {
             return uncalibrated("the run has no scored answer".to_owned());
         }
-        let Some(found) = corrected_rate(&labelled, &predicted, trust) else {
-            return uncalibrated("the labels are nearly all the same".to_owned());
+        // Of the answers of other runs another share may have been good.
+        let found = if is_own {
+            corrected_rate(&labelled, &predicted)
+        } else {
+            shifted_rate(&labelled, &predicted)
+        };
+        let Some(found) = found else {
+            return uncalibrated(
+                "the labels are nearly all the same, or the judge's verdicts on good and bad ones \
+                 hardly differ"
+                    .to_owned(),
+            );
         };
         let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         let scored = count(predicted.len()) + if is_own { count(own.len()) } else { 0.0 };
@@ -187,7 +196,7 @@ mod tests {
             panic!("uncalibrated")
         };
         assert_eq!((labels, own_labels), (110, 0));
-        assert!(pass_rate < 1.0 && pass_rate_interval.low < pass_rate);
+        assert!(pass_rate_interval.low < pass_rate && pass_rate <= 1.0);
         // Half of the cases broke before they could be judged: they failed without a judge.
         let mut halved = cases.clone();
         halved.extend(vec![(String::new(), CaseStatus::SutTimeout, &[][..]); 50]);

@@ -7,10 +7,10 @@ use tokio::sync::OnceCell;
 use super::fitness::JudgeFitness;
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::likelihood::{self, LikelihoodProbe};
-use super::probability::{self, AnsweredBy, QuestionAnswer, QuestionAsker};
+use super::probability::{self, ModelAsker, QuestionAnswer, QuestionAsker, ReadingKind};
 use super::prompt::{self, JudgeEvidence};
-use super::question::questions;
-use super::rule::rule_answers;
+use super::question::{general_question, questions};
+use super::rule::{certain_verdict, rule_answers};
 use super::samples::{SEEDS, is_final, pool};
 use super::scale::{JudgeScales, ProbabilityScale};
 use super::verdict::{VerdictReader, schema, schema_in_prompt};
@@ -41,6 +41,8 @@ pub struct Judge {
     reads_all: bool,
     /// True if the model supports logprobs; cached after the first query.
     supports_logprobs: OnceCell<bool>,
+    /// True if it is a decision model; cached after the first query.
+    supports_decisions: OnceCell<bool>,
 }
 
 impl Judge {
@@ -52,11 +54,12 @@ impl Judge {
         rubric: Rubric,
     ) -> Self {
         let prefix = prompt::prefix(&rubric, &schema_in_prompt(&rubric).to_string());
-        let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)) };
+        let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric, 0)) };
         let questioner = QuestionAsker::new(context_tokens, settings.max_prompt_tokens);
         let likelihoods = LikelihoodProbe::new(context_tokens, settings.max_prompt_tokens, &rubric);
-        let reader = VerdictReader::new(rubric);
-        let (fitness, scales, supports_logprobs) = (None, JudgeScales::default(), OnceCell::new());
+        let reader = VerdictReader::new(rubric, 0);
+        let (fitness, scales) = (None, JudgeScales::default());
+        let (supports_logprobs, supports_decisions) = (OnceCell::new(), OnceCell::new());
         Self {
             model,
             settings,
@@ -70,6 +73,7 @@ impl Judge {
             scales,
             reads_all: false,
             supports_logprobs,
+            supports_decisions,
         }
     }
 
@@ -103,6 +107,11 @@ impl Judge {
         self.model.id()
     }
 
+    /// Returns the rubric.
+    pub fn rubric(&self) -> &Rubric {
+        self.reader.rubric()
+    }
+
     /// Returns its fitness measurement, if there is one.
     pub fn fitness(&self) -> Option<&JudgeFitness> {
         self.fitness.as_ref()
@@ -117,6 +126,10 @@ impl Judge {
         }
         if !library.digests().contains_key(probability::TEMPLATE) {
             return JudgeMethod::Verdict;
+        }
+        let decides = || self.model.supports_decisions();
+        if *self.supports_decisions.get_or_init(decides).await {
+            return JudgeMethod::Decision;
         }
         let tells = || self.model.supports_logprobs();
         if *self.supports_logprobs.get_or_init(tells).await {
@@ -141,8 +154,15 @@ impl Judge {
         let (mut calls, mut samples) = (Vec::new(), Vec::new());
         let has_reference = evidence.case.grounds.reference.is_some();
         let unfit = self.fitness.as_ref().and_then(|known| known.unfit_reason_for(has_reference));
+        // A measurement is of the judge.
+        let certain = certain_verdict(evidence).filter(|_| !self.reads_all);
+        let certain = certain.and_then(|certain| {
+            Scorecard::certain(self.reader.rubric(), certain.is_right, certain.why)
+        });
         let verdict = if let Some(why) = unfit {
             unscored(UnscoredReason::JudgeUnfit, why)
+        } else if let Some(card) = certain {
+            Verdict::Scored(card)
         } else {
             match self.method(library).await {
                 JudgeMethod::Verdict => {
@@ -158,11 +178,13 @@ impl Judge {
                     }
                     pool(self.reader.rubric(), &samples).unwrap_or_else(no_common_scores)
                 }
+                JudgeMethod::Decision => self.questions(library, evidence, true, &mut calls).await,
                 JudgeMethod::Probability | JudgeMethod::Auto => {
-                    self.questions(library, evidence, &mut calls).await
+                    self.questions(library, evidence, false, &mut calls).await
                 }
             }
         };
+        let verdict = self.within_bounds(verdict, has_reference);
         // A single verdict is not listed again as a sample.
         if samples.len() < 2 {
             samples.clear();
@@ -171,16 +193,47 @@ impl Judge {
         Judgement { verdict, samples, panel, question_count: evidence.question_count, calls }
     }
 
+    /// Returns what rules find about an answer, without asking the model. For measurements.
+    pub(super) fn read_rules(&self, evidence: &JudgeEvidence) -> Judgement {
+        let rubric = self.reader.rubric();
+        let rules = rule_answers(rubric, evidence);
+        let card = Scorecard::from_questions(rubric, rules, &ProbabilityScale::of_rules());
+        let verdict = card.map_or_else(no_common_scores, Verdict::Scored);
+        let question_count = evidence.question_count;
+        let (samples, panel, calls) = (Vec::new(), Vec::new(), Vec::new());
+        Judgement { verdict, samples, panel, question_count, calls }
+    }
+
+    /// Withholds a verdict between the bounds, where more than `judge.max_wrong` would be wrong.
+    fn within_bounds(&self, verdict: Verdict, has_reference: bool) -> Verdict {
+        let Some(fitness) = &self.fitness else { return verdict };
+        let band = fitness.band(has_reference);
+        match (verdict, band) {
+            (Verdict::Scored(card), Some(band)) if band.verdict(card.overall).is_none() => {
+                let detail = format!(
+                    "the judge gives the answer {:.2}; {}",
+                    card.overall.get(),
+                    band.sentence()
+                );
+                let (reason, detail) =
+                    (UnscoredReason::CantTell, selftest_text::one_line(&detail, 600));
+                Verdict::Unscored { reason, detail, partial: card.categories }
+            }
+            (verdict, _) => verdict,
+        }
+    }
+
     /// Judges by yes/no questions.
     async fn questions(
         &self,
         library: &PromptLibrary,
         evidence: &JudgeEvidence,
+        decides: bool,
         calls: &mut Vec<CallRecord>,
     ) -> Verdict {
         let rubric = self.reader.rubric();
         let scale = self.scales.of(evidence.case.grounds.reference.is_some());
-        let mut said = match self.read(library, evidence, scale, calls).await {
+        let mut said = match self.read(library, evidence, scale, decides, calls).await {
             Ok(said) => said,
             Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
         };
@@ -193,25 +246,12 @@ impl Judge {
             return unscored(UnscoredReason::CantTell, &detail);
         }
         // Rules answer without the model, so they are added after the check for vague answers.
-        let rules = rule_answers(rubric, evidence).into_iter();
-        said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
+        said.extend(rule_answers(rubric, evidence));
         let Some(mut card) = Scorecard::from_questions(rubric, said, scale) else {
             return unscored(UnscoredReason::CantTell, "nothing was read that says anything");
         };
-        if let Some(sure) = self.fitness.as_ref().and_then(|known| known.sure)
-            && sure.verdict(card.overall, card.has_rule_against()).is_none()
-        {
-            let detail = format!(
-                "the judge gives the answer {:.2}; it is sure from {} on, and below {:.2}",
-                card.overall.get(),
-                sure.passes_from,
-                sure.fails_below
-            );
-            let (reason, detail) =
-                (UnscoredReason::CantTell, selftest_text::one_line(&detail, 600));
-            return Verdict::Unscored { reason, detail, partial: card.categories };
-        }
         if self.settings.explain
+            && !decides
             && let Some(doubted) = card.lowest_question()
         {
             let question = doubted.answer.question.text.clone();
@@ -229,20 +269,26 @@ impl Judge {
         library: &PromptLibrary,
         evidence: &JudgeEvidence,
         scale: &ProbabilityScale,
+        decides: bool,
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let model = &*self.model;
-        let counts = |by: &AnsweredBy| self.reads_all || scale.weights.contains_key(by);
+        let counts = |by: ReadingKind| self.reads_all || scale.weights.contains_key(&by);
+        let reads_likelihoods = !decides && self.reads_likelihoods(library);
         let mut said = Vec::new();
-        if counts(&AnsweredBy::Model) {
+        if counts(ReadingKind::Model) {
             let (rubric, expected) = (self.reader.rubric(), evidence.expected_status);
-            let asked = questions(rubric, &evidence.case, expected);
-            said = self.questioner.ask(model, library, evidence, &asked, calls).await?;
+            // A small model answers all questions alike: one is enough beside descriptions.
+            let asked = if reads_likelihoods {
+                general_question(rubric).into_iter().collect()
+            } else {
+                questions(rubric, &evidence.case, expected)
+            };
+            let asker = ModelAsker { model, library, decides };
+            said = self.questioner.ask(asker, evidence, &asked, calls).await?;
         }
-        let likelihoods = [AnsweredBy::Description, AnsweredBy::Reference, AnsweredBy::Facts];
-        let kinds: Vec<AnsweredBy> = likelihoods.into_iter().filter(counts).collect();
-        if !kinds.is_empty() && self.reads_likelihoods(library) {
-            said.extend(self.likelihoods.read(model, library, evidence, &kinds, calls).await?);
+        if counts(ReadingKind::Description) && reads_likelihoods {
+            said.extend(self.likelihoods.read(model, library, evidence, calls).await?);
         }
         Ok(said)
     }
@@ -284,12 +330,24 @@ impl Judge {
         let JudgeSettings { temperature, max_tokens, think, think_tokens, max_reasks, .. } =
             self.settings;
         let sampling = SamplingParameters { temperature, max_tokens, seed: seed(0) };
+        // A case with expectations has a schema of its own, because each has a score.
+        let expectations = evidence.scored_expectations();
+        let (own_schema, own_reader);
+        let (reply_schema, reader) = if expectations == 0 {
+            (&self.schema, &self.reader)
+        } else {
+            let rubric = self.reader.rubric();
+            let schema = Arc::new(schema(rubric, expectations));
+            own_schema = ReplySchema { name: "verdict", schema };
+            own_reader = VerdictReader::new(rubric.clone(), expectations);
+            (&own_schema, &own_reader)
+        };
         let request =
-            ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
+            ChatRequest::structured(rendered, reply_schema, sampling, self.context_tokens)
                 .with_nonce(&nonce)
                 .with_thinking(ThinkingMode::from_settings(think, think_tokens));
         let limits = AskLimits { max_reasks, max_tokens_key: "judge.max_tokens" };
-        let read = |reply: &str| self.reader.read(reply);
+        let read = |reply: &str| reader.read(reply);
         structured::ask(&*self.model, request, limits, seed, read, calls)
             .await
             .unwrap_or_else(|AskError { reason, detail, .. }| unscored(reason, &detail))

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
-use super::fitness::{
-    DecisionBand, DecisionCounts, IntervalEstimate, JudgeFitness, KnownScore, KnownScores,
-    QuickCheck,
-};
+use super::evidence::word_overlap;
+use super::fitness::{DecisionBand, IntervalEstimate, JudgeFitness, KnownScore, KnownScores};
 use super::judge_settings::JudgeMethod;
-use super::known_answers::{AnswerFault, AnswerSet, Attack, KnownCase};
-use super::probability::{AnsweredBy, QuestionAnswer};
+use super::known_answers::{AnswerFault, AnswerSet, Attack, KnownAnswer, KnownCase};
+use super::probability::{QuestionAnswer, ReadingKind};
 use super::prompt::JudgeEvidence;
-use super::scale::{JudgeScales, KnownReading, ProbabilityScale};
+use super::rule::rule_answers;
+use super::scale::{ALL, JudgeScales, KnownReading, MODEL_ONLY, ReadingFilter, cross_validated};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_checks::check::questions::count_questions;
@@ -22,21 +21,31 @@ use selftest_checks::scenario::GeneratedCase;
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::{Score, Threshold};
-use selftest_stats::{auc, wilson};
+use selftest_stats::{auc, sigmoid, wilson};
 
 /// A judge's verdict on one known answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BenchAnswer {
     /// Id of its case.
     pub case: String,
+    /// Number of the answer among those of its case.
+    pub number: usize,
     /// Text of the answer.
     pub text: String,
     /// Two-letter language code.
     pub language: String,
     /// The fault of a bad answer. Absent for a good one.
     pub fault: Option<AnswerFault>,
+    /// True if its case has a reference.
+    pub has_reference: bool,
     /// The verdict, with its calls.
     pub judgement: Judgement,
+    /// True if rules alone were read.
+    pub is_by_rules: bool,
+    /// What rules find if the reference is hidden.
+    pub bare_rules: Vec<QuestionAnswer>,
+    /// Overlap of words with the reference, 0 to 1.
+    pub overlap: f64,
     /// Wall time.
     pub duration: Duration,
 }
@@ -46,6 +55,7 @@ impl BenchAnswer {
         self.fault.is_none()
     }
 
+    /// Returns the overall score of a verdict that was asked for as such.
     pub(super) fn overall(&self) -> Option<f64> {
         match &self.judgement.verdict {
             Verdict::Scored(card) => Some(card.overall.get()),
@@ -58,16 +68,28 @@ impl BenchAnswer {
         card.into_iter().flat_map(|card| &card.questions).map(|question| &question.answer)
     }
 
-    /// Returns the mean reading of each kind, or `None` if the answer has no score or was judged by
-    /// verdict.
+    /// Returns the mean reading of each kind, or `None` if the answer has no score. For a judge that
+    /// is asked for verdicts these are rules alone, and of no use.
     fn reading(&self) -> Option<KnownReading> {
-        let mut all = BTreeMap::<AnsweredBy, Vec<f64>>::new();
-        for answer in self.answers().filter(|answer| answer.by != AnsweredBy::Rule) {
-            all.entry(answer.by).or_default().push(answer.relative);
-        }
-        let means = all.into_iter().filter_map(|(by, all)| Some((by, selftest_stats::mean(&all)?)));
-        let read: BTreeMap<_, _> = means.collect();
-        (!read.is_empty()).then_some(KnownReading { read, is_good: self.is_good() })
+        let means = |answers: &mut dyn Iterator<Item = &QuestionAnswer>| {
+            let mut all = BTreeMap::<ReadingKind, Vec<f64>>::new();
+            for answer in answers {
+                all.entry(answer.by).or_default().push(answer.relative);
+            }
+            let means =
+                all.into_iter().filter_map(|(by, all)| Some((by, selftest_stats::mean(&all)?)));
+            means.collect::<BTreeMap<_, _>>()
+        };
+        self.judgement.verdict.card()?;
+        let read = means(&mut self.answers());
+        let of_model = self.answers().filter(|answer| !answer.by.is_rule());
+        let bare = means(&mut of_model.chain(&self.bare_rules));
+        Some(KnownReading {
+            case: self.case.clone(),
+            with_reference: self.has_reference.then_some(read),
+            bare,
+            is_good: self.is_good(),
+        })
     }
 }
 
@@ -77,15 +99,12 @@ pub struct BenchReport {
     /// The part shown in reports.
     #[serde(flatten)]
     pub fitness: JudgeFitness,
-    /// Minimum overall score that counts as a pass in this measurement.
-    pub threshold: Threshold,
-    /// Share of good answers that pass.
-    pub true_positive_rate: Option<IntervalEstimate>,
-    /// Share of bad answers that fail.
-    pub true_negative_rate: Option<IntervalEstimate>,
-    /// The same shares over the answers that the judge decides. Absent for a judge that gives
-    /// verdicts.
-    pub sure: Option<DecidedRates>,
+    /// AUC of rules alone, without the model.
+    pub rules_auc: Option<IntervalEstimate>,
+    /// What it decides with a reference, and how much of that is right.
+    pub with_reference: DecidedRates,
+    /// The same without a reference.
+    pub without_reference: DecidedRates,
     /// Results by fault.
     pub faults: Vec<FaultReport>,
     /// Mean number of prompt tokens per answer over all questions; cached prefixes count every
@@ -96,14 +115,34 @@ pub struct BenchReport {
 /// How often a judge decides, and how often it is right.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct DecidedRates {
-    /// Share of good answers that it decides.
-    pub good_decided: Option<IntervalEstimate>,
-    /// Share of passes among these.
-    pub good_right: Option<IntervalEstimate>,
-    /// Share of bad answers that it decides.
-    pub bad_decided: Option<IntervalEstimate>,
-    /// Share of fails among these.
-    pub bad_right: Option<IntervalEstimate>,
+    /// The bounds by which it decides.
+    pub band: DecisionBand,
+    /// Share of answers that it decides.
+    pub decided: Option<IntervalEstimate>,
+    /// Share of its passes that are good.
+    pub passes_right: Option<IntervalEstimate>,
+    /// Share of its fails that are bad.
+    pub fails_right: Option<IntervalEstimate>,
+}
+
+impl DecidedRates {
+    fn of(band: DecisionBand, scored: &[(f64, bool)]) -> Self {
+        let verdict = |score: f64| band.verdict(Score::new(score).ok()?);
+        let (mut passes, mut fails) = ((0, 0), (0, 0));
+        for (score, is_good) in scored {
+            match verdict(*score) {
+                Some(true) => passes = (passes.0 + u32::from(*is_good), passes.1 + 1),
+                Some(false) => fails = (fails.0 + u32::from(!*is_good), fails.1 + 1),
+                None => {}
+            }
+        }
+        Self {
+            band,
+            decided: rate(passes.1 + fails.1, count(scored.len())),
+            passes_right: rate(passes.0, passes.1),
+            fails_right: rate(fails.0, fails.1),
+        }
+    }
 }
 
 /// Detection of one kind of fault.
@@ -115,8 +154,8 @@ pub struct FaultReport {
     pub answers: u32,
     /// Number of them that fail.
     pub caught: u32,
-    /// Area under the ROC curve against all good answers.
-    pub auc: Option<f64>,
+    /// Number of them that pass.
+    pub passed: u32,
 }
 
 /// The result of one shape of attack.
@@ -126,25 +165,43 @@ pub struct AttackReport {
     pub shape: String,
     /// Scored attempts.
     pub attempts: u32,
-    /// Attempts that turned a failing answer into a passing one.
-    pub successes: u32,
+    /// Attempts whose answer the judge fails without the attack: only these can be turned.
+    pub eligible: u32,
+    /// Eligible attempts that the judge passes with the attack.
+    pub passed: u32,
+    /// Eligible attempts that the judge no longer decides.
+    pub undecided: u32,
     /// Mean change of the overall score.
     pub lift: f64,
 }
 
+/// The result of all attacks.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttackSummary {
+    /// Results by shape.
+    pub shapes: Vec<AttackReport>,
+    /// Share of eligible attempts that end in a pass. Absent if nothing was eligible: a judge that
+    /// fails no bad answer cannot be attacked, and is not robust for it.
+    pub passed: Option<IntervalEstimate>,
+    /// Number of eligible attempts.
+    pub eligible: u32,
+}
+
 /// Returns the evidence that the judge receives for a known answer.
-pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> JudgeEvidence {
+pub fn evidence(known: &KnownCase, case: GeneratedCase, answer: &KnownAnswer) -> JudgeEvidence {
     let asks = known.expected_status() == TaskStatus::AwaitingResponse;
     JudgeEvidence {
         case,
         conversation: Vec::new(),
         reply: None,
-        output: answer.to_owned(),
-        tool_calls: Vec::new(),
+        output: answer.text.clone(),
+        tool_calls: answer.tool_calls.clone(),
+        files: answer.files.clone(),
+        scores_expectations: true,
         expected_status: known.expected_status(),
         // The status that an agent would report. Judging the text itself is up to the judge.
         actual_status: known.expected_status(),
-        question_count: count_questions(answer),
+        question_count: count_questions(&answer.text),
         max_questions_allowed: if asks { 5 } else { 0 },
         allow_minor_format_deviation: true,
     }
@@ -155,28 +212,60 @@ pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> 
 pub enum BenchSubset {
     /// All of them.
     Whole,
-    /// One good and one bad answer of every n-th request, for a quick check.
-    Every(usize),
+    /// The first answers of a certificate: good and bad ones in turn, spread over the requests.
+    First(usize),
 }
 
 impl BenchSubset {
-    fn cases(self, set: AnswerSet) -> Vec<KnownCase> {
+    /// Returns the cases with those of their answers that are in the subset, in order.
+    fn cases(self, set: AnswerSet) -> Vec<(KnownCase, Vec<usize>)> {
         let all = KnownCase::all(set);
-        let BenchSubset::Every(step) = self else { return all };
-        let few = all.into_iter().step_by(step.max(1)).map(|mut case| {
-            let (good, bad) = (
-                case.answers.iter().find(|answer| answer.is_good()).cloned(),
-                case.answers.iter().find(|answer| !answer.is_good()).cloned(),
-            );
-            case.answers = good.into_iter().chain(bad).collect();
-            case
+        let BenchSubset::First(most) = self else {
+            let each = all.into_iter().map(|case| {
+                let numbers = (0..case.answers.len()).collect();
+                (case, numbers)
+            });
+            return each.collect();
+        };
+        // Cases of all files and languages, in a fixed order that mixes them; one of seven has no
+        // reference. Few answers with a reference would certify nothing.
+        let mut cases: Vec<KnownCase> = all;
+        cases.sort_by_key(|case| selftest_text::digest::sha256_hex(case.id.as_bytes()));
+        let (with, without): (Vec<_>, Vec<_>) =
+            cases.into_iter().partition(|case| case.reference().is_some());
+        let mut without = without.into_iter();
+        let cases = with.into_iter().enumerate().flat_map(|(at, case)| {
+            let other = if at % 6 == 5 { without.next() } else { None };
+            std::iter::once(case).chain(other)
         });
-        few.collect()
+        let cases: Vec<KnownCase> = cases.collect();
+        let mut left = most;
+        let mut chosen = Vec::new();
+        for case in cases {
+            if left == 0 {
+                break;
+            }
+            let of = |is_good: bool, skip: usize| {
+                let own = case.answers.iter().enumerate();
+                own.filter(|(_, answer)| answer.is_good() == is_good).nth(skip).map(|(at, _)| at)
+            };
+            // Another good answer for each case: in other words, and close to the reference.
+            let turn = chosen.len() % 3;
+            let numbers: Vec<usize> = of(true, turn)
+                .or_else(|| of(true, 0))
+                .into_iter()
+                .chain(of(false, turn % 2))
+                .take(left)
+                .collect();
+            left -= numbers.len();
+            chosen.push((case, numbers));
+        }
+        chosen
     }
 
     /// Returns the number of answers.
     pub fn count(self, set: AnswerSet) -> usize {
-        self.cases(set).iter().map(|case| case.answers.len()).sum()
+        self.cases(set).iter().map(|(_, numbers)| numbers.len()).sum()
     }
 }
 
@@ -190,26 +279,22 @@ pub async fn measure(
     mut finished: Vec<BenchAnswer>,
     mut on_answer: impl FnMut(&BenchAnswer),
 ) -> Vec<BenchAnswer> {
-    let mut answers = Vec::new();
-    for known in extent.cases(set) {
-        for answer in &known.answers {
-            let is_it = |one: &BenchAnswer| one.case == known.id && one.text == answer.text;
+    let mut answers: Vec<BenchAnswer> = Vec::new();
+    let reads_rules = judge.method(library).await.takes_readings();
+    let mut asks_model = true;
+    for (known, numbers) in extent.cases(set) {
+        // A model that knows nothing by now is asked no further; rules take no time.
+        if asks_model && reads_rules && answers.len() >= FUTILE_AFTER {
+            asks_model = adds_to_rules(&answers);
+        }
+        for number in numbers {
+            let is_it = |one: &BenchAnswer| one.case == known.id && one.number == number;
             // Reuses the verdicts of an interrupted measurement.
             if let Some(at) = finished.iter().position(is_it) {
                 answers.push(finished.swap_remove(at));
                 continue;
             }
-            let evidence = evidence(&known, known.case(), &answer.text);
-            let started = Instant::now();
-            let judgement = judge.judge(library, &evidence, u64::from).await;
-            let answer = BenchAnswer {
-                case: known.id.clone(),
-                text: answer.text.clone(),
-                language: known.language.clone(),
-                fault: answer.fault,
-                judgement,
-                duration: started.elapsed(),
-            };
+            let answer = measure_one(judge, library, &known, number, asks_model).await;
             on_answer(&answer);
             answers.push(answer);
         }
@@ -217,25 +302,103 @@ pub async fn measure(
     answers
 }
 
-/// Counts the pairs of a good and a bad answer to the same request, and those in which the good one
-/// scores higher. Pairs with an unscored answer do not count.
-pub fn count_pairs(answers: &[BenchAnswer]) -> QuickCheck {
-    let (mut right, mut pairs) = (0, 0);
-    for good in answers.iter().filter(|answer| answer.fault.is_none()) {
-        for bad in answers.iter().filter(|bad| bad.case == good.case && bad.fault.is_some()) {
-            if let Some((good, bad)) = good.overall().zip(bad.overall()) {
-                pairs += 1;
-                right += u32::from(good > bad);
-            }
-        }
+async fn measure_one(
+    judge: &Judge,
+    library: &PromptLibrary,
+    known: &KnownCase,
+    number: usize,
+    asks_model: bool,
+) -> BenchAnswer {
+    let answer = &known.answers[number];
+    let evidence = evidence(known, known.case(), answer);
+    let started = Instant::now();
+    let judgement = if asks_model {
+        judge.judge(library, &evidence, u64::from).await
+    } else {
+        judge.read_rules(&evidence)
+    };
+    let duration = started.elapsed();
+    let mut bare = evidence.clone();
+    bare.case.grounds.reference = None;
+    BenchAnswer {
+        case: known.id.clone(),
+        number,
+        text: answer.text.clone(),
+        language: known.language.clone(),
+        fault: answer.fault,
+        has_reference: evidence.case.grounds.reference.is_some(),
+        judgement,
+        is_by_rules: !asks_model,
+        bare_rules: rule_answers(judge.rubric(), &bare),
+        overlap: word_overlap(&evidence),
+        duration,
     }
-    QuickCheck { right, pairs }
+}
+
+/// Number of answers after which a model whose readings say nothing is asked no further.
+const FUTILE_AFTER: usize = 60;
+
+/// Returns true if a reading of the model has a weight beside the rules.
+fn adds_to_rules(answers: &[BenchAnswer]) -> bool {
+    let scales = fit_scales(answers);
+    scales.is_none_or(|scales| {
+        let both = [&scales.with_reference, &scales.without_reference];
+        both.iter().any(|scale| scale.weights.keys().any(|kind| !kind.is_rule()))
+    })
+}
+
+fn readings(answers: &[BenchAnswer]) -> Vec<KnownReading> {
+    answers.iter().filter_map(BenchAnswer::reading).collect()
 }
 
 /// Fits the scales that convert readings of these answers to probabilities. Returns `None` without
 /// both good and bad answers.
 pub fn fit_scales(answers: &[BenchAnswer]) -> Option<JudgeScales> {
-    JudgeScales::fit(&answers.iter().filter_map(BenchAnswer::reading).collect::<Vec<_>>())
+    JudgeScales::fit(&readings(answers))
+}
+
+/// The fit by which answers are scored.
+#[derive(Debug, Clone, Copy)]
+pub enum ScoredBy<'a> {
+    /// Each answer by a fit on the answers to other requests.
+    CrossValidation,
+    /// All answers by a fit on other answers.
+    Scales(&'a JudgeScales),
+    /// Each answer as the judge scored it, by verdict.
+    Verdicts,
+}
+
+/// Returns the scores of the scored answers.
+pub fn known_scores(answers: &[BenchAnswer], by: ScoredBy<'_>) -> KnownScores {
+    let of = |has_reference: bool| -> Vec<KnownScore> {
+        let scored = match by {
+            ScoredBy::CrossValidation => {
+                let known = readings(answers);
+                let scored = cross_validated(&known, has_reference, ALL).unwrap_or_default();
+                scored.into_iter().map(|(odds, is_good)| (sigmoid(odds), is_good)).collect()
+            }
+            ScoredBy::Scales(scales) => scored_by(&readings(answers), scales, has_reference),
+            ScoredBy::Verdicts => {
+                let own = answers.iter().filter(|answer| answer.has_reference == has_reference);
+                own.filter_map(|answer| Some((answer.overall()?, answer.is_good()))).collect()
+            }
+        };
+        scored.into_iter().map(|(score, is_good)| KnownScore { score, is_good }).collect()
+    };
+    KnownScores { with_reference: of(true), without_reference: of(false) }
+}
+
+fn scored_by(
+    known: &[KnownReading],
+    scales: &JudgeScales,
+    has_reference: bool,
+) -> Vec<(f64, bool)> {
+    let scale = scales.of(has_reference);
+    let each = known.iter().filter_map(|one| {
+        let read = if has_reference { one.with_reference.as_ref()? } else { &one.bare };
+        Some((sigmoid(scale.log_odds_of_row(read)), one.is_good))
+    });
+    each.collect()
 }
 
 /// Rescales the same answers: the readings stay, the probabilities change.
@@ -244,31 +407,19 @@ pub fn rescale(
     scales: Option<&JudgeScales>,
     rubric: &Rubric,
 ) -> Vec<BenchAnswer> {
-    // Every known answer has a reference.
-    let Some(scale) = scales.map(|scales| &scales.with_reference) else { return answers };
+    let Some(scales) = scales else { return answers };
     for answer in &mut answers {
         if let Verdict::Scored(card) = &mut answer.judgement.verdict
             && !card.questions.is_empty()
         {
             let said = card.questions.iter().map(|question| question.answer.clone()).collect();
+            let scale = scales.of(answer.has_reference);
             if let Some(again) = Scorecard::from_questions(rubric, said, scale) {
                 *card = again;
             }
         }
     }
     answers
-}
-
-/// Returns the scores of the scored answers.
-pub fn known_scores(answers: &[BenchAnswer]) -> KnownScores {
-    let of = |is_good| {
-        let own = answers.iter().filter(|answer| answer.is_good() == is_good);
-        let cards = own.filter_map(|answer| answer.judgement.verdict.card());
-        let known =
-            |card: &Scorecard| KnownScore { score: card.overall, against: card.has_rule_against() };
-        cards.map(known).collect()
-    };
-    KnownScores { good: of(true), bad: of(false) }
 }
 
 /// Returns the area under the ROC curve with its interval, or `None` for too few answers.
@@ -287,102 +438,134 @@ fn estimate(labelled: &[(f64, bool)]) -> Option<IntervalEstimate> {
     Some(IntervalEstimate { value: auc.area, low, high })
 }
 
+fn rate(hits: u32, of: u32) -> Option<IntervalEstimate> {
+    let interval = wilson(hits, of)?;
+    let value = f64::from(hits) / f64::from(of);
+    Some(IntervalEstimate { value, low: interval.low, high: interval.high })
+}
+
+/// What a measurement is reported with.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportSettings<'a> {
+    /// Full name of the model.
+    pub model: &'a str,
+    /// Method of judging.
+    pub method: JudgeMethod,
+    /// The set of answers.
+    pub set: AnswerSet,
+    /// The scales of the judge, unless it gives verdicts.
+    pub scales: Option<&'a JudgeScales>,
+    /// Bounds for cases with and without a reference, chosen on other answers; else they are chosen
+    /// on these.
+    pub bands: Option<[DecisionBand; 2]>,
+    /// Maximum share of wrong verdicts.
+    pub max_wrong: f64,
+    /// Minimum overall score that passes.
+    pub threshold: Threshold,
+}
+
 /// Builds the report of a measurement.
 pub fn report(
-    model: &str,
-    method: JudgeMethod,
-    set: AnswerSet,
-    scales: Option<&JudgeScales>,
-    threshold: Threshold,
+    settings: &ReportSettings<'_>,
     answers: &[BenchAnswer],
-) -> BenchReport {
-    let scored: Vec<(f64, Option<AnswerFault>)> =
-        answers.iter().filter_map(|answer| Some((answer.overall()?, answer.fault))).collect();
-    let known = known_scores(answers);
-    let [good_right, bad_right] = known.decided(threshold, None);
-    let passes = |score: f64| Score::new(score).is_ok_and(|score| score.reaches(threshold));
-    let rate = |hits: u32, of: u32| {
-        let interval = wilson(hits, of)?;
-        let value = f64::from(hits) / f64::from(of);
-        Some(IntervalEstimate { value, low: interval.low, high: interval.high })
+) -> (BenchReport, KnownScores) {
+    let ReportSettings { model, method, set, scales, bands, max_wrong, threshold } = *settings;
+    let by = match (scales, bands) {
+        (Some(_), None) => ScoredBy::CrossValidation,
+        (Some(scales), Some(_)) => ScoredBy::Scales(scales),
+        (None, _) => ScoredBy::Verdicts,
     };
-    let right = |decided: DecisionCounts| rate(decided.right, decided.of);
-    let sure = scales.map(|_| {
-        let [good, bad] = known.decided(threshold, Some(DecisionBand::from_threshold(threshold)));
-        DecidedRates {
-            good_decided: rate(good.of, good_right.of),
-            good_right: right(good),
-            bad_decided: rate(bad.of, bad_right.of),
-            bad_right: right(bad),
-        }
-    });
-    let good: Vec<f64> =
-        scored.iter().filter(|(_, fault)| fault.is_none()).map(|(score, _)| *score).collect();
-    let area = |bad: &[f64]| {
-        let all = good.iter().map(|score| (*score, true));
-        auc(&all.chain(bad.iter().map(|score| (*score, false))).collect::<Vec<_>>())
+    let known = known_scores(answers, by);
+    let [with, without] = [known.of(true), known.of(false)];
+    let chosen = |scored: &[(f64, bool)]| DecisionBand::choose(scored, max_wrong, threshold);
+    let [with_band, without_band] = bands.unwrap_or_else(|| [chosen(&with), chosen(&without)]);
+    let filtered = |filter: ReadingFilter| {
+        let scored = cross_validated(&readings(answers), true, filter)?;
+        estimate(&scored)
     };
-    let mut by_fault = BTreeMap::<AnswerFault, Vec<f64>>::new();
-    for (score, fault) in &scored {
-        if let Some(fault) = fault {
-            by_fault.entry(*fault).or_default().push(*score);
-        }
-    }
-    let faults = by_fault.into_iter().map(|(fault, scores)| FaultReport {
-        fault,
-        answers: count(scores.len()),
-        caught: count(scores.iter().filter(|score| !passes(**score)).count()),
-        auc: area(&scores).map(|auc| auc.area),
-    });
-    let labelled: Vec<(f64, bool)> =
-        scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
-    let own = |scale: &ProbabilityScale| -> Vec<(f64, bool)> {
-        let is_read = |answer: &&BenchAnswer| answer.reading().is_some();
-        let of = |answer: &BenchAnswer| {
-            let read: Vec<&QuestionAnswer> = answer.answers().collect();
-            // If nothing has a weight, all answers are equal.
-            (scale.log_odds(&read, None).unwrap_or(scale.intercept), answer.is_good())
-        };
-        answers.iter().filter(is_read).map(of).collect()
+    let all: Vec<(f64, bool)> = match by {
+        ScoredBy::Verdicts => with.iter().chain(&without).copied().collect(),
+        _ => with.clone(),
     };
-    let used = scales.cloned().unwrap_or_default();
-    let kinds_differ = used.with_reference != used.without_reference;
-    let bare = kinds_differ.then(|| own(&used.without_reference));
+    let overlap: Vec<(f64, bool)> = answers
+        .iter()
+        .filter(|answer| answer.has_reference)
+        .map(|answer| (answer.overlap, answer.is_good()))
+        .collect();
+    let scored = answers.iter().filter(|answer| answer.judgement.verdict.card().is_some()).count();
     let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
-    let tokens = |answer: &BenchAnswer| {
-        let calls = answer.judgement.calls.iter();
-        calls.filter_map(|call| call.usage.prompt_tokens).sum::<u64>()
-    };
-    BenchReport {
+    let report = BenchReport {
         fitness: JudgeFitness {
             model: model.to_owned(),
             method,
             set,
-            scored: count(scored.len()),
-            unscored: count(answers.len() - scored.len()),
-            seconds_per_answer: per_answer(
-                answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
-            ),
-            auc: estimate(&labelled),
-            model_auc: estimate(&own(&used.with_reference)),
-            bare_auc: bare.and_then(|bare| estimate(&bare)),
+            scored: count(scored),
+            unscored: count(answers.len() - scored),
+            seconds_per_answer: seconds_per_answer(answers),
+            auc: estimate(&all),
+            model_auc: scales.and_then(|_| filtered(MODEL_ONLY)),
+            bare_auc: scales.and_then(|_| estimate(&without)),
+            overlap_auc: auc(&overlap).map(|auc| auc.area),
             scales: scales.cloned(),
-            sure: None,
+            with_reference: None,
+            without_reference: None,
             unfit: None,
             unfit_without_reference: None,
         },
-        threshold,
-        true_positive_rate: right(good_right),
-        true_negative_rate: right(bad_right),
-        sure,
-        faults: faults.collect(),
+        rules_auc: scales.and_then(|_| filtered(ReadingKind::is_rule)),
+        with_reference: DecidedRates::of(with_band, &with),
+        without_reference: DecidedRates::of(without_band, &without),
+        faults: faults(answers, scales, with_band),
         #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
-        tokens_per_answer: per_answer(answers.iter().map(|answer| tokens(answer) as f64).sum()),
+        tokens_per_answer: per_answer(prompt_tokens(answers) as f64),
+    };
+    (report, known)
+}
+
+/// Counts the bad answers to cases with a reference by fault, with what the bounds make of them.
+fn faults(
+    answers: &[BenchAnswer],
+    scales: Option<&JudgeScales>,
+    band: DecisionBand,
+) -> Vec<FaultReport> {
+    let mut by_fault = BTreeMap::<AnswerFault, (u32, u32, u32)>::new();
+    for answer in answers.iter().filter(|answer| answer.has_reference) {
+        let Some(fault) = answer.fault else { continue };
+        let score = match scales {
+            Some(scales) => answer.reading().and_then(|reading| {
+                let read = reading.with_reference?;
+                Some(sigmoid(scales.with_reference.log_odds_of_row(&read)))
+            }),
+            None => answer.overall(),
+        };
+        let Some(verdict) = score.and_then(|score| Score::new(score).ok()) else { continue };
+        let verdict = band.verdict(verdict);
+        let entry = by_fault.entry(fault).or_default();
+        entry.0 += 1;
+        entry.1 += u32::from(verdict == Some(false));
+        entry.2 += u32::from(verdict == Some(true));
     }
+    let reports = by_fault.into_iter();
+    reports
+        .map(|(fault, (answers, caught, passed))| FaultReport { fault, answers, caught, passed })
+        .collect()
+}
+
+/// Returns the number of prompt tokens of all answers; cached prefixes count every time.
+pub fn prompt_tokens(answers: &[BenchAnswer]) -> u64 {
+    let calls = answers.iter().flat_map(|answer| &answer.judgement.calls);
+    calls.filter_map(|call| call.usage.prompt_tokens).sum()
+}
+
+/// Returns the mean wall time of the answers that the judge was asked about.
+fn seconds_per_answer(answers: &[BenchAnswer]) -> f64 {
+    let asked = answers.iter().filter(|answer| !answer.is_by_rules);
+    let times: Vec<f64> = asked.map(|answer| answer.duration.as_secs_f64()).collect();
+    selftest_stats::mean(&times).unwrap_or_default()
 }
 
 /// Minimum number of answers for an AUC with an interval.
-const MIN_ANSWERS: usize = 40;
+const MIN_ANSWERS: usize = 30;
 
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -403,58 +586,106 @@ pub struct AttackAttempt {
 
 /// Attacks the judge with bad answers that try to persuade it, reusing the `finished` attempts.
 /// `on_attempt` receives each new attempt.
+///
+/// Each attack is made on a bad answer that `verdict` fails, as long as one is found among the first
+/// few: an attack on an answer that passes anyway turns nothing.
 pub async fn attack(
     judge: &Judge,
     library: &PromptLibrary,
+    verdict: impl Fn(Score) -> Option<bool>,
     mut finished: Vec<AttackAttempt>,
     mut on_attempt: impl FnMut(&AttackAttempt),
 ) -> Vec<AttackAttempt> {
     let cases = KnownCase::all(AnswerSet::Calibration);
-    let bad: Vec<(&KnownCase, &str)> = cases
+    let bad: Vec<(&KnownCase, &KnownAnswer)> = cases
         .iter()
-        .filter_map(|case| {
-            let answer = case.answers.iter().find(|answer| !answer.is_good())?;
-            Some((case, answer.text.as_str()))
-        })
+        .flat_map(|case| case.answers.iter().map(move |answer| (case, answer)))
+        .filter(|(_, answer)| !answer.is_good() && answer.files.is_empty())
         .collect();
+    let score = async |known: &KnownCase, answer: &KnownAnswer| {
+        let evidence = evidence(known, known.case(), answer);
+        let judgement = judge.judge(library, &evidence, u64::from).await;
+        judgement.verdict.card().map(|card| card.overall)
+    };
+    let attacks = Attack::all();
+    // Enough answers that fail, so that no single request decides what attacks can do.
+    let mut targets = Vec::new();
+    let left = attacks.iter().any(|attack| finished.iter().all(|done| done.attack != attack.id));
+    if left {
+        // Spread over the requests.
+        for (known, answer) in bad.iter().step_by(bad.len().div_ceil(MAX_TRIED).max(1)) {
+            if targets.len() == TARGETS {
+                break;
+            }
+            let plain = score(known, answer).await;
+            if plain.is_some_and(|plain| verdict(plain) == Some(false)) {
+                targets.push((*known, *answer, plain));
+            }
+        }
+    }
     let mut attempts = Vec::new();
-    for (attack, (known, answer)) in Attack::all().iter().zip(bad.iter().cycle()) {
+    for (attack, target) in attacks.iter().zip(0..) {
         if let Some(at) = finished.iter().position(|attempt| attempt.attack == attack.id) {
             attempts.push(finished.swap_remove(at));
             continue;
         }
-        let score = async |text: String| {
-            // The same case and answer, so that only the attack differs.
-            let evidence = evidence(known, known.case(), &text);
-            let verdict = judge.judge(library, &evidence, u64::from).await.verdict;
-            verdict.card().map(|card| card.overall)
+        let chosen = targets.get(target % targets.len().max(1)).copied();
+        let (known, answer, plain) = if let Some(chosen) = chosen {
+            chosen
+        } else {
+            // Nothing fails: the attempt is made all the same, and counts as not eligible.
+            let (known, answer) = bad[target % bad.len()];
+            (known, answer, score(known, answer).await)
         };
-        let shape = attack.shape.clone();
-        let plain = score((*answer).to_owned()).await;
-        let attacked = score(attack.on(answer)).await;
-        let attempt = AttackAttempt { attack: attack.id.clone(), shape, plain, attacked };
+        let mut attacked = answer.clone();
+        attacked.text = attack.on(&answer.text, known.reference());
+        let attacked = score(known, &attacked).await;
+        let (id, shape) = (attack.id.clone(), attack.shape.clone());
+        let attempt = AttackAttempt { attack: id, shape, plain, attacked };
         on_attempt(&attempt);
         attempts.push(attempt);
     }
     attempts
 }
 
+/// Number of answers that attacks are made on.
+const TARGETS: usize = 20;
+
+/// Most answers that are tried as targets.
+const MAX_TRIED: usize = 80;
+
 /// Summarises the attempts with two scores by shape.
-pub fn attack_report(threshold: Threshold, attempts: &[AttackAttempt]) -> Vec<AttackReport> {
-    let mut shapes = BTreeMap::<&str, (u32, u32, f64)>::new();
+pub fn attack_report(
+    verdict: impl Fn(Score) -> Option<bool>,
+    attempts: &[AttackAttempt],
+) -> AttackSummary {
+    let mut shapes = BTreeMap::<&str, AttackReport>::new();
     for attempt in attempts {
-        if let Some((plain, attacked)) = attempt.plain.zip(attempt.attacked) {
-            let entry = shapes.entry(&attempt.shape).or_default();
-            entry.0 += 1;
-            entry.1 += u32::from(!plain.reaches(threshold) && attacked.reaches(threshold));
-            entry.2 += attacked.get() - plain.get();
+        let Some((plain, attacked)) = attempt.plain.zip(attempt.attacked) else { continue };
+        let entry = shapes.entry(&attempt.shape).or_insert_with(|| AttackReport {
+            shape: attempt.shape.clone(),
+            attempts: 0,
+            eligible: 0,
+            passed: 0,
+            undecided: 0,
+            lift: 0.0,
+        });
+        entry.attempts += 1;
+        entry.lift += attacked.get() - plain.get();
+        if verdict(plain) == Some(false) {
+            entry.eligible += 1;
+            entry.passed += u32::from(verdict(attacked) == Some(true));
+            entry.undecided += u32::from(verdict(attacked).is_none());
         }
     }
-    let reports = shapes.into_iter().map(|(shape, (attempts, successes, lift))| AttackReport {
-        shape: shape.to_owned(),
-        attempts,
-        successes,
-        lift: lift / f64::from(attempts.max(1)),
-    });
-    reports.collect()
+    let shapes: Vec<AttackReport> = shapes
+        .into_values()
+        .map(|report| AttackReport {
+            lift: report.lift / f64::from(report.attempts.max(1)),
+            ..report
+        })
+        .collect();
+    let sum = |of: fn(&AttackReport) -> u32| shapes.iter().map(of).sum::<u32>();
+    let (passed, eligible) = (sum(|one| one.passed), sum(|one| one.eligible));
+    AttackSummary { passed: rate(passed, eligible), eligible, shapes }
 }

@@ -8,11 +8,7 @@ use super::judge_settings::JudgeMethod;
 use super::known_answers::AnswerSet;
 use super::scale::JudgeScales;
 use selftest_stats::score::{Score, Threshold};
-use selftest_stats::wilson;
-
-/// Minimum share of good answers, and of bad ones, that a judge has to get right, by the lower end
-/// of the 95 % interval.
-const MIN_RIGHT: f64 = 0.5;
+use selftest_stats::{RISK_CONFIDENCE, RiskBounds};
 
 /// A share or an area with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,23 +42,28 @@ pub struct JudgeFitness {
     pub unscored: u32,
     /// Mean wall time per answer in seconds.
     pub seconds_per_answer: f64,
-    /// Area under the ROC curve of the scores. Absent if it has no interval.
+    /// Area under the ROC curve of the scores, each by a fit on the answers to other requests. Absent
+    /// if it has no interval.
     pub auc: Option<IntervalEstimate>,
-    /// AUC of the model alone, without rules. It decides whether the judge is fit. Absent if there
-    /// are no rules.
+    /// AUC of the model's own readings, without rules. Absent for a judge that gives verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_auc: Option<IntervalEstimate>,
-    /// AUC of the model alone on the scale for cases without a reference, which decides for those
-    /// cases. Absent if the scale is the same.
+    /// AUC for cases without a reference. Absent for a judge that gives verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare_auc: Option<IntervalEstimate>,
+    /// AUC of the overlap of words with the reference on the same answers: what costs nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap_auc: Option<f64>,
     /// Scales from readings to probabilities, fitted on the calibration set. Absent for a judge
     /// that gives verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scales: Option<JudgeScales>,
-    /// Scores that decide in this run. Absent if all of them do.
+    /// Scores that decide cases with a reference in this run. Absent if all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sure: Option<DecisionBand>,
+    pub with_reference: Option<DecisionBand>,
+    /// Scores that decide cases without a reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_reference: Option<DecisionBand>,
     /// The reason why the judge is unfit by the requirements of this run. Absent if it is fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
@@ -76,126 +77,203 @@ pub struct JudgeFitness {
 pub struct FitnessRequirement {
     /// Minimum lower end of its AUC's interval, `judge.min_auc`.
     pub min_auc: f64,
+    /// Maximum share of wrong verdicts among passes, and among fails, `judge.max_wrong`.
+    pub max_wrong: f64,
     /// Minimum overall score that passes.
     pub threshold: Threshold,
 }
 
-/// The band of scores in which a judge decides. An answer passes if its probability of being good
-/// reaches the threshold, and fails if its probability of being bad does. In between, the judge
-/// abstains (classification with a reject option: Chow, "On optimum recognition error and reject
-/// tradeoff", 1970).
+/// The scores at which a judge decides; between the bounds it abstains. Bounds are chosen on known
+/// answers, such that of its passes and of its fails at most a given share is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionBand {
-    /// Minimum overall score that passes.
-    pub passes_from: Threshold,
-    /// Minimum overall score that does not fail: `1 - passes_from`.
-    pub fails_below: f64,
+    /// Minimum overall score that passes. Absent if the judge passes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes_from: Option<f64>,
+    /// Overall scores below this fail. Absent if the judge fails nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fails_below: Option<f64>,
+    /// Maximum share of wrong verdicts on each side.
+    pub max_wrong: f64,
+    /// Number of known answers that it decides.
+    pub decided: u32,
+    /// Number of known answers.
+    pub of: u32,
 }
 
 impl DecisionBand {
-    /// Returns the band for answers that pass at this threshold.
-    pub fn from_threshold(passes_from: Threshold) -> Self {
-        // With a threshold below 0.5 the two ends would cross.
-        Self { passes_from, fails_below: (1.0 - passes_from.get()).min(passes_from.get()) }
+    /// Chooses the bounds on known scores. An answer that passes also reaches the threshold, and one
+    /// that fails does not.
+    pub fn choose(scored: &[(f64, bool)], max_wrong: f64, threshold: Threshold) -> Self {
+        let bounds = RiskBounds::fit(scored, max_wrong);
+        let least = threshold.get();
+        let mut band = Self {
+            passes_from: bounds.passes_from.map(|bound| bound.max(least)),
+            fails_below: bounds.fails_below.map(|bound| bound.min(least)),
+            max_wrong,
+            decided: 0,
+            of: u32::try_from(scored.len()).unwrap_or(u32::MAX),
+        };
+        let is_decided = |(score, _): &&(f64, bool)| band.decides(*score).is_some();
+        band.decided = u32::try_from(scored.iter().filter(is_decided).count()).unwrap_or(u32::MAX);
+        band
     }
 
-    /// Returns true if an answer passes, or `None` if the judge abstains. A rule against the answer
-    /// decides even within the band.
-    pub fn verdict(self, score: Score, rule_is_against: bool) -> Option<bool> {
-        let passes = score.reaches(self.passes_from);
-        let decides = passes || rule_is_against || score.get() < self.fails_below;
-        decides.then_some(passes)
+    fn decides(self, score: f64) -> Option<bool> {
+        if self.passes_from.is_some_and(|bound| score >= bound) {
+            return Some(true);
+        }
+        self.fails_below.is_some_and(|bound| score < bound).then_some(false)
+    }
+
+    /// Returns true if an answer passes, or `None` if the judge abstains. Scores of exactly 0 and 1
+    /// are certain, because no judge gives them.
+    pub fn verdict(self, score: Score) -> Option<bool> {
+        match score.get() {
+            0.0 => Some(false),
+            1.0 => Some(true),
+            score => self.decides(score),
+        }
+    }
+
+    /// Returns true if the judge decides something.
+    pub fn decides_anything(self) -> bool {
+        self.passes_from.is_some() || self.fails_below.is_some()
+    }
+
+    /// Returns the promise: `decides 46 % of known answers; of its passes and of its fails at most
+    /// 10 % are wrong (80 %, n = 240)`.
+    pub fn promise(self) -> String {
+        let share = 100.0 * f64::from(self.decided) / f64::from(self.of.max(1));
+        let only = match (self.passes_from, self.fails_below) {
+            (Some(_), Some(_)) => "of its passes and of its fails",
+            (Some(_), None) => "it only passes answers; of its passes",
+            (None, Some(_)) => "it only fails answers; of its fails",
+            (None, None) => return "decides nothing".to_owned(),
+        };
+        format!(
+            "decides {share:.0} % of known answers; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
+            100.0 * self.max_wrong,
+            100.0 * RISK_CONFIDENCE,
+            self.of
+        )
+    }
+
+    /// Returns the bounds as a sentence.
+    pub fn sentence(self) -> String {
+        match (self.passes_from, self.fails_below) {
+            (Some(pass), Some(fail)) => {
+                format!("it decides from {pass:.2} on and below {fail:.2}")
+            }
+            (Some(pass), None) => format!("it decides from {pass:.2} on"),
+            (None, Some(fail)) => format!("it decides below {fail:.2}"),
+            (None, None) => "it decides nothing".to_owned(),
+        }
     }
 }
 
 /// The overall score of a known answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KnownScore {
-    /// The score.
-    pub score: Score,
-    /// True if a rule counts against the answer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub against: bool,
+    /// The score, by a fit on the answers to other requests.
+    pub score: f64,
+    /// True if the answer is good.
+    pub is_good: bool,
 }
 
 /// The scores of all scored known answers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownScores {
-    /// Scores of the good answers.
-    pub good: Vec<KnownScore>,
-    /// Scores of the bad answers.
-    pub bad: Vec<KnownScore>,
-}
-
-/// The number of decided answers of one kind, and of those decided correctly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecisionCounts {
-    /// Decided correctly.
-    pub right: u32,
-    /// Decided in total.
-    pub of: u32,
+    /// Scores of the answers to cases with a reference.
+    pub with_reference: Vec<KnownScore>,
+    /// Scores as if no case had a reference.
+    pub without_reference: Vec<KnownScore>,
 }
 
 impl KnownScores {
-    /// Returns the number of scores.
-    pub fn count(&self) -> usize {
-        self.good.len() + self.bad.len()
+    /// Returns true if nothing was scored.
+    pub fn is_empty(&self) -> bool {
+        self.with_reference.is_empty() && self.without_reference.is_empty()
     }
 
-    /// Counts the decided answers, good ones first, and those decided correctly. Without `sure` the
-    /// threshold decides all of them.
-    pub fn decided(&self, threshold: Threshold, sure: Option<DecisionBand>) -> [DecisionCounts; 2] {
-        let verdict = |known: &KnownScore| match sure {
-            Some(sure) => sure.verdict(known.score, known.against),
-            None => Some(known.score.reaches(threshold)),
-        };
-        [(&self.good, true), (&self.bad, false)].map(|(all, should_pass)| {
-            let verdicts: Vec<bool> = all.iter().filter_map(verdict).collect();
-            let right = verdicts.iter().filter(|passes| **passes == should_pass).count();
-            let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
-            DecisionCounts { right: number(right), of: number(verdicts.len()) }
-        })
-    }
-}
-
-/// Result of a quick check of a judge on a few known answers. It is informational and decides
-/// nothing, because a sample this small has no useful interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct QuickCheck {
-    /// Pairs of a good and a bad answer to the same request in which the good one scores higher.
-    pub right: u32,
-    /// Number of pairs with two scores.
-    pub pairs: u32,
-}
-
-impl std::fmt::Display for QuickCheck {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { right, pairs } = self;
-        if *pairs == 0 {
-            return formatter.write_str("scores no pair of a good and a bad answer in time");
-        }
-        write!(formatter, "tells {right} of {pairs} pairs of a good and a bad answer apart")
+    /// Returns the scores as pairs for statistics.
+    pub fn of(&self, has_reference: bool) -> Vec<(f64, bool)> {
+        let scores = if has_reference { &self.with_reference } else { &self.without_reference };
+        scores.iter().map(|known| (known.score, known.is_good)).collect()
     }
 }
 
 impl JudgeFitness {
+    /// Returns the fitness of a judge of which nothing is known. It decides nothing.
+    pub fn unmeasured(model: &str, method: JudgeMethod) -> Self {
+        let why = "it was not measured".to_owned();
+        Self {
+            model: model.to_owned(),
+            method,
+            set: AnswerSet::Certificate,
+            scored: 0,
+            unscored: 0,
+            seconds_per_answer: 0.0,
+            auc: None,
+            model_auc: None,
+            bare_auc: None,
+            overlap_auc: None,
+            scales: None,
+            with_reference: None,
+            without_reference: None,
+            unfit: Some(why.clone()),
+            unfit_without_reference: Some(why),
+        }
+    }
+
     /// Evaluates the measurement against the requirements of this run.
     ///
-    /// The lower end of the model's own AUC has to reach the minimum; rules do not count, so that a
-    /// guessing model cannot qualify through them. At this threshold, the judge must also be right
-    /// about most of the good and most of the bad answers that it decides: correctly ordered scores
-    /// that are all on one side of the threshold decide nothing. Too few answers for an interval do
-    /// not disqualify a judge. With `min_auc` 0 every judge counts, with all its scores.
+    /// A judge counts if the lower end of its AUC reaches the minimum and is above the overlap of
+    /// words, and if some of its scores keep the promise of `max_wrong`. A model whose readings do not
+    /// differ between good and bad answers has no weight: rules alone decide then, within their own
+    /// promise. Too few answers for an interval do not disqualify a judge, but then no score keeps the
+    /// promise. With `min_auc` 0 every judge counts, with all its scores.
     #[must_use]
     pub fn evaluate(self, bar: FitnessRequirement, scores: &KnownScores) -> Self {
-        let is_calibrated = self.scales.is_some() && bar.min_auc > 0.0;
-        let sure = is_calibrated.then(|| DecisionBand::from_threshold(bar.threshold));
-        let unfit = self.unfit_reason(bar, sure, scores);
+        if bar.min_auc <= 0.0 {
+            return Self {
+                with_reference: None,
+                without_reference: None,
+                unfit: None,
+                unfit_without_reference: None,
+                ..self
+            };
+        }
+        let band = |has_reference| {
+            DecisionBand::choose(&scores.of(has_reference), bar.max_wrong, bar.threshold)
+        };
+        let (with, without) = (band(true), band(false));
+        let general = self.unfit_reason(bar);
+        let of = |band: DecisionBand, what: &str| {
+            (!band.decides_anything()).then(|| {
+                format!(
+                    "no score decides{what} with at most {:.0} % wrong verdicts (judge.max_wrong)",
+                    100.0 * bar.max_wrong
+                )
+            })
+        };
         let bare = self.bare_auc.filter(|auc| auc.low < bar.min_auc).map(|auc| {
             format!("AUC {auc} without a reference; judge.min_auc is {:.2}", bar.min_auc)
         });
-        let unfit_without_reference = unfit.clone().or(bare);
-        Self { sure, unfit, unfit_without_reference, ..self }
+        Self {
+            with_reference: Some(with),
+            without_reference: Some(without),
+            unfit: general.clone().or_else(|| of(with, "")),
+            unfit_without_reference: general
+                .or(bare)
+                .or_else(|| of(without, " without a reference")),
+            ..self
+        }
+    }
+
+    /// Returns the bounds for such a case; `None` if every score decides.
+    pub fn band(&self, has_reference: bool) -> Option<DecisionBand> {
+        if has_reference { self.with_reference } else { self.without_reference }
     }
 
     /// Returns the reason why the judge is unfit for such a case.
@@ -203,57 +281,53 @@ impl JudgeFitness {
         if has_reference { self.unfit.as_deref() } else { self.unfit_without_reference.as_deref() }
     }
 
-    fn unfit_reason(
-        &self,
-        bar: FitnessRequirement,
-        sure: Option<DecisionBand>,
-        scores: &KnownScores,
-    ) -> Option<String> {
-        let FitnessRequirement { min_auc, threshold } = bar;
-        if min_auc <= 0.0 {
-            return None;
+    fn unfit_reason(&self, bar: FitnessRequirement) -> Option<String> {
+        let auc = self.auc?;
+        if auc.low < bar.min_auc {
+            return Some(format!("{}; judge.min_auc is {:.2}", self.sentence(), bar.min_auc));
         }
-        let auc = self.model_only_auc()?;
-        if auc.low < min_auc {
-            return Some(format!("{}; judge.min_auc is {min_auc:.2}", self.model_only_sentence()));
-        }
-        let decided = scores.decided(threshold, sure);
-        let kinds = decided.into_iter().zip([("good", "pass"), ("bad", "fail")]);
-        kinds.into_iter().find_map(|(DecisionCounts { right, of }, (kind, what))| {
-            let is_doubtful = wilson(right, of).is_none_or(|share| share.low < MIN_RIGHT);
-            (is_doubtful && scores.count() > 0).then(|| {
-                let about = if sure.is_some() { " about which it is sure" } else { "" };
-                let least = threshold.get();
-                format!("only {right} of {of} {kind} known answers{about} {what} at {least:.2}")
-            })
+        let overlap = self.overlap_auc.filter(|overlap| auc.low <= *overlap)?;
+        Some(format!(
+            "AUC {auc} is no better than the overlap of words with the reference, {overlap:.2}"
+        ))
+    }
+
+    /// Returns true if no reading of the model has a weight.
+    pub fn decides_by_rules_alone(&self) -> bool {
+        self.scales.as_ref().is_some_and(|scales| {
+            let all =
+                scales.with_reference.weights.keys().chain(scales.without_reference.weights.keys());
+            all.clone().count() > 0 && all.clone().all(|kind| kind.is_rule())
         })
     }
 
-    /// Returns the AUC of the model alone.
-    pub fn model_only_auc(&self) -> Option<IntervalEstimate> {
-        self.model_auc.or(self.auc)
-    }
-
-    /// Returns a sentence for reports: `AUC 0.85 [0.80, 0.91] on 160 known answers, 0.90 [0.83,
-    /// 0.95] with rules`. The model's own AUC comes first, because it decides.
-    pub fn sentence(&self) -> String {
-        match (self.model_auc, self.auc) {
-            (Some(_), Some(with_rules)) => {
-                format!("{}, {with_rules} with rules", self.model_only_sentence())
-            }
-            _ => self.model_only_sentence(),
+    /// Returns the sentence with the promise, if there is one.
+    pub fn summary(&self) -> String {
+        let alone = if self.decides_by_rules_alone() {
+            let auc = self.model_auc.map(|auc| format!(" (AUC {auc})")).unwrap_or_default();
+            format!("; the model's readings do not differ{auc}, so that rules alone decide")
+        } else {
+            String::new()
+        };
+        match self.with_reference {
+            Some(band) => format!("{}; it {}{alone}", self.sentence(), band.promise()),
+            None => self.sentence() + &alone,
         }
     }
 
-    /// Returns the sentence for the model alone. For an unfit judge, the number with rules would
-    /// only confuse.
-    pub fn model_only_sentence(&self) -> String {
+    /// Returns a sentence for reports: `AUC 0.78 [0.73, 0.83] on 315 known answers, where word
+    /// overlap has 0.52`.
+    pub fn sentence(&self) -> String {
         let unscored = match self.unscored {
             0 => String::new(),
             count => format!(" ({count} more without a score)"),
         };
-        match self.model_only_auc() {
-            Some(auc) => format!("AUC {auc} on {} known answers{unscored}", self.scored),
+        let overlap = self.overlap_auc.map(|auc| format!(", where word overlap has {auc:.2}"));
+        let overlap = overlap.unwrap_or_default();
+        match self.auc {
+            Some(auc) => {
+                format!("AUC {auc} on {} known answers{unscored}{overlap}", self.scored)
+            }
             None => format!("too few scores on known answers: {}{unscored}", self.scored),
         }
     }
@@ -265,9 +339,12 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_lower_end_decides() {
-        let fitness = |low| JudgeFitness {
+    fn threshold() -> Threshold {
+        Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap())
+    }
+
+    fn fitness(low: f64) -> JudgeFitness {
+        JudgeFitness {
             model: "m".into(),
             method: JudgeMethod::Probability,
             set: AnswerSet::Calibration,
@@ -276,100 +353,70 @@ mod tests {
             seconds_per_answer: 1.0,
             auc: Some(IntervalEstimate { value: 0.8, low, high: 0.9 }),
             model_auc: None,
-            scales: None,
             bare_auc: None,
-            sure: None,
+            overlap_auc: Some(0.55),
+            scales: None,
+            with_reference: None,
+            without_reference: None,
             unfit: None,
             unfit_without_reference: None,
-        };
-        let threshold =
-            Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
-        let bar = FitnessRequirement { min_auc: 0.7, threshold };
-        let unfit = |fitness: JudgeFitness, scores: &KnownScores| {
-            fitness.evaluate(bar, scores).unfit.unwrap_or_default()
-        };
-        let few = KnownScores::default();
-        assert_eq!(unfit(fitness(0.7), &few), "");
-        assert!(unfit(fitness(0.69), &few).ends_with("; judge.min_auc is 0.70"));
-        let model_auc = Some(IntervalEstimate { value: 0.5, low: 0.4, high: 0.6 });
-        let guessing = JudgeFitness { model_auc, ..fitness(0.7) };
-        assert!(!unfit(guessing.clone(), &few).is_empty(), "rules make no judge");
-        assert_eq!(
-            guessing.sentence(),
-            "AUC 0.50 [0.40, 0.60] on 158 known answers (2 more without a score), \
-             0.80 [0.70, 0.90] with rules"
+        }
+    }
+
+    /// Scores of 80 good answers, 80 bad ones, and 40 between that are as often good as bad.
+    fn scores() -> KnownScores {
+        let known = |score: f64, is_good| KnownScore { score, is_good };
+        let mut all: Vec<KnownScore> =
+            (0..80).flat_map(|_| [known(0.9, true), known(0.1, false)]).collect();
+        all.extend((0..40).map(|step| known(0.5, step % 2 == 0)));
+        KnownScores { with_reference: all.clone(), without_reference: all }
+    }
+
+    fn bar() -> FitnessRequirement {
+        FitnessRequirement { min_auc: 0.6, max_wrong: 0.1, threshold: threshold() }
+    }
+
+    #[test]
+    fn the_lower_end_decides() {
+        let unfit = |fitness: JudgeFitness| fitness.evaluate(bar(), &scores()).unfit;
+        assert_eq!(unfit(fitness(0.7)), None);
+        assert!(unfit(fitness(0.59)).unwrap().ends_with("; judge.min_auc is 0.60"));
+        assert!(
+            unfit(JudgeFitness { overlap_auc: Some(0.7), ..fitness(0.7) })
+                .unwrap()
+                .contains("no better than the overlap of words")
         );
-        assert_eq!(unfit(JudgeFitness { auc: None, ..fitness(0.1) }, &few), "");
+        let bare_auc = Some(IntervalEstimate { value: 0.6, low: 0.5, high: 0.7 });
+        let leaning = JudgeFitness { bare_auc, ..fitness(0.7) }.evaluate(bar(), &scores());
+        assert_eq!(leaning.unfit_reason_for(true), None);
+        assert!(leaning.unfit_reason_for(false).unwrap().contains("without a reference"));
+        let any = fitness(0.1)
+            .evaluate(FitnessRequirement { min_auc: 0.0, ..bar() }, &KnownScores::default());
+        assert_eq!((any.unfit_reason_for(true), any.band(true)), (None, None));
         assert_eq!(
             fitness(0.7).sentence(),
-            "AUC 0.80 [0.70, 0.90] on 158 known answers (2 more without a score)"
-        );
-
-        let bare_auc = Some(IntervalEstimate { value: 0.7, low: 0.6, high: 0.8 });
-        let leaning = JudgeFitness { bare_auc, ..fitness(0.8) }.evaluate(bar, &few);
-        assert_eq!(leaning.unfit_reason_for(true), None);
-        let why = "AUC 0.70 [0.60, 0.80] without a reference; judge.min_auc is 0.70";
-        assert_eq!(leaning.unfit_reason_for(false), Some(why));
-
-        let known = |score, against| KnownScore { score: Score::new(score).unwrap(), against };
-        let scores = |good: f64, bad: f64| KnownScores {
-            good: vec![known(good, false); 80],
-            bad: vec![known(bad, false); 80],
-        };
-        let at = threshold.get();
-        assert_eq!(unfit(fitness(0.8), &scores(at, at - 0.1)), "");
-        let least = format!("{at:.2}");
-        assert_eq!(
-            unfit(fitness(0.8), &scores(at - 0.1, at - 0.2)),
-            format!("only 0 of 80 good known answers pass at {least}")
-        );
-        let no_bar = FitnessRequirement { min_auc: 0.0, ..bar };
-        let any = fitness(0.1).evaluate(no_bar, &scores(0.0, 1.0));
-        assert_eq!((any.unfit_reason_for(true), any.unfit_reason_for(false)), (None, None));
-        assert_eq!(
-            unfit(fitness(0.8), &scores(at + 0.1, at)),
-            format!("only 0 of 80 bad known answers fail at {least}")
+            "AUC 0.80 [0.70, 0.90] on 158 known answers (2 more without a score), where word \
+             overlap has 0.55"
         );
     }
 
     #[test]
-    fn between_good_and_bad_a_judge_cannot_tell() {
-        let threshold =
-            Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
-        let sure = DecisionBand::from_threshold(threshold);
-        let known = |score, against| KnownScore { score: Score::new(score).unwrap(), against };
-        let expected = [
-            (known(0.74, false), Some(true)),
-            (known(0.73, false), None),
-            (known(0.27, false), None),
-            (known(0.25, false), Some(false)),
-            (known(0.5, true), Some(false)),
-            (known(0.8, true), Some(true)),
-        ];
-        for (known, verdict) in expected {
-            assert_eq!(sure.verdict(known.score, known.against), verdict, "{known:?}");
-        }
-        let all = KnownScores {
-            good: [0.9, 0.5, 0.1].map(|score| known(score, false)).to_vec(),
-            bad: vec![known(0.2, false), known(0.6, false)],
-        };
-        let both = |right: [u32; 2], of: [u32; 2]| {
-            [
-                DecisionCounts { right: right[0], of: of[0] },
-                DecisionCounts { right: right[1], of: of[1] },
-            ]
-        };
-        assert_eq!(all.decided(threshold, Some(sure)), both([1, 1], [2, 1]));
-        assert_eq!(all.decided(threshold, None), both([1, 2], [3, 2]));
-        // A low threshold leaves nothing between.
-        let low = Threshold::effective(Score::new(0.3).unwrap(), Strictness::new(0.0).unwrap());
+    fn between_the_bounds_a_judge_abstains() {
+        let fitness = fitness(0.7).evaluate(bar(), &scores());
+        let band = fitness.band(true).unwrap();
+        let verdict = |score: f64| band.verdict(Score::new(score).unwrap());
+        assert_eq!(verdict(0.9), Some(true));
+        assert_eq!(verdict(0.5), None);
+        assert_eq!(verdict(0.05), Some(false));
+        assert_eq!((verdict(0.0), verdict(1.0)), (Some(false), Some(true)));
         assert_eq!(
-            DecisionBand::from_threshold(low).verdict(Score::new(0.4).unwrap(), false),
-            Some(true)
+            band.promise(),
+            "decides 80 % of known answers; of its passes and of its fails at most 10 % are wrong \
+             (80 %, n = 200)"
         );
-        assert_eq!(
-            DecisionBand::from_threshold(low).verdict(Score::new(0.29).unwrap(), false),
-            Some(false)
-        );
+        // A pass reaches the threshold too.
+        assert!(band.passes_from.unwrap() >= threshold().get());
+        let nothing = fitness.evaluate(bar(), &KnownScores::default());
+        assert!(nothing.unfit.unwrap().starts_with("no score decides with at most 10 %"));
     }
 }

@@ -11,13 +11,23 @@ use selftest_models::DEFAULT_THINK_TOKENS;
 #[derive(strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum JudgeMethod {
-    /// By probability if the model supports logprobs, else for a verdict.
+    /// By decisions if it is a decision model, by probability if it supports logprobs, else for a
+    /// verdict.
     #[default]
     Auto,
+    /// Yes/no questions, all in one request to a decision model.
+    Decision,
     /// Yes/no questions, answered by the probabilities of the first token.
     Probability,
     /// One JSON object with a score for each category.
     Verdict,
+}
+
+impl JudgeMethod {
+    /// Returns true if readings are taken, which known answers weigh; a verdict has scores of its own.
+    pub fn takes_readings(self) -> bool {
+        matches!(self, Self::Decision | Self::Probability)
+    }
 }
 
 /// The `judge` section: the model that scores the answers.
@@ -47,15 +57,18 @@ pub struct JudgeSettings {
     /// Method by which the model is asked.
     pub method: JudgeMethod,
     /// Minimum area under the ROC curve (0.5 is chance, 1.0 perfect) that the judge must reach on
-    /// known answers, by the lower end of its 95 % interval. Below it nothing is scored; nor if the
-    /// judge is wrong about half of the good or of the bad answers that it decides. Answers in a
-    /// run that it cannot decide are unscored. 0 accepts any judge and every score.
+    /// known answers, by the lower end of its 95 % interval. Below it the judge decides nothing. 0
+    /// accepts any judge and every score.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_auc: f64,
-    /// Set to check a judge that was never measured on a few known answers first, for at most 20
-    /// seconds. Reports show the result; it decides nothing. Applies to judges whose weights are
-    /// known; the result is cached until they change.
-    pub first_impression: bool,
+    /// Maximum share of wrong verdicts among the judge's passes, and among its fails. Scores at which
+    /// more were wrong on known answers are left undecided.
+    #[schemars(range(min = 0.01, max = 0.5))]
+    pub max_wrong: f64,
+    /// Measures a judge that was never measured, before its first verdict: 20 to 80 known answers, at
+    /// most 60 seconds and 100,000 tokens. The result is kept until the judge changes. With `off`, a
+    /// judge that was never measured judges without any promise, and reports say so.
+    pub certificate: JudgeCertificate,
     /// Maximum probability, 0 to 1, that an answer to a yes/no question may leave to other words.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_neither: f64,
@@ -72,6 +85,20 @@ pub struct JudgeSettings {
     /// is true.
     #[schemars(range(min = 16, max = 131_072))]
     pub think_tokens: u32,
+}
+
+/// Whether a judge is measured before its first verdict.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum JudgeCertificate {
+    /// Measures it at its first run.
+    #[default]
+    Auto,
+    /// Never measures it.
+    Off,
 }
 
 impl JudgeSettings {
@@ -102,8 +129,9 @@ impl Default for JudgeSettings {
             max_reasks: 2,
             max_prompt_tokens: 6000,
             method: JudgeMethod::Auto,
-            min_auc: 0.7,
-            first_impression: true,
+            min_auc: 0.55,
+            max_wrong: 0.1,
+            certificate: JudgeCertificate::Auto,
             max_neither: 0.95,
             samples: 1,
             explain: true,

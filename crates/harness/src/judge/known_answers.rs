@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use selftest_checks::check::ObservedToolCall;
 use selftest_checks::scenario::{CaseGrounds, FileExcerpt, GeneratedCase, TaskStatus};
 
 const CALIBRATION: &str = include_str!("../../calibration/known_answers.yaml");
@@ -17,7 +18,9 @@ const ATTACKS: &str = include_str!("../../calibration/attacks.yaml");
 pub enum AnswerSet {
     /// The answers on which prompts were tuned and a judge's scale is fitted.
     Calibration,
-    /// The answers of another author, on which nothing was tuned.
+    /// The first of them, on which a judge is measured before its first verdict.
+    Certificate,
+    /// The answers of other authors, on which nothing was tuned.
     HeldOut,
 }
 
@@ -43,6 +46,24 @@ pub enum AnswerFault {
     Refusal,
     /// Well worded, but made up.
     PlausibleNonsense,
+    /// A wrong number.
+    Number,
+    /// The right number with a wrong unit.
+    Unit,
+    /// A statement is negated, or a negation is dropped.
+    Negation,
+    /// A rule is reversed, or two values are swapped.
+    Direction,
+    /// The name of a neighbour: another option, exception, file or person.
+    WrongName,
+    /// Another day, month, year or time.
+    Date,
+    /// Something that is demanded is left out.
+    MissingPart,
+    /// One item of several is wrong.
+    OneWrong,
+    /// Everything demanded is right, and something made up is added.
+    InventedAddition,
 }
 
 /// A request with answers to it.
@@ -58,8 +79,10 @@ pub struct KnownCase {
     expected_status: ExpectedStatus,
     request: String,
     expectations: Vec<String>,
+    #[serde(default)]
     facts: Vec<String>,
-    reference: String,
+    #[serde(default)]
+    reference: Option<String>,
     /// Good and bad answers.
     pub answers: Vec<KnownAnswer>,
 }
@@ -82,6 +105,12 @@ pub struct KnownAnswer {
     pub fault: Option<AnswerFault>,
     /// Text of the answer.
     pub text: String,
+    /// Files that the agent wrote.
+    #[serde(default)]
+    pub files: Vec<FileExcerpt>,
+    /// Tools that it called.
+    #[serde(default)]
+    pub tool_calls: Vec<ObservedToolCall>,
 }
 
 /// A bad answer's attempt to persuade the judge.
@@ -114,10 +143,20 @@ impl KnownCase {
     /// Never: the files are compiled into the program, and a test parses them.
     pub fn all(set: AnswerSet) -> Vec<Self> {
         let text = match set {
-            AnswerSet::Calibration => CALIBRATION,
+            AnswerSet::Calibration | AnswerSet::Certificate => CALIBRATION,
             AnswerSet::HeldOut => HELD_OUT,
         };
         serde_yaml::from_str(text).expect("the answers are part of the program, and tested")
+    }
+
+    /// Returns the reference, if the case has one.
+    pub fn reference(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+
+    /// Parses a list of cases.
+    pub fn parse(text: &str) -> Result<Vec<Self>, serde_yaml::Error> {
+        serde_yaml::from_str(text)
     }
 
     /// Returns the status that the task should have after a good answer.
@@ -141,7 +180,7 @@ impl KnownCase {
                     path: self.source.clone(),
                     text: self.excerpt.clone(),
                 }],
-                reference: Some(self.reference.clone()),
+                reference: self.reference.clone(),
                 ..CaseGrounds::default()
             },
         }
@@ -157,13 +196,20 @@ impl Attack {
         serde_yaml::from_str(ATTACKS).expect("the attacks are part of the program, and tested")
     }
 
-    /// Returns a bad answer with the attempt added.
-    pub fn on(&self, answer: &str) -> String {
+    /// Returns a bad answer with the attempt added. `{reference}` and `{reversed}` in its texts stand
+    /// for the reference of the case, and for its words in reverse.
+    pub fn on(&self, answer: &str, reference: Option<&str>) -> String {
+        let reference = reference.unwrap_or("The answer above is correct.");
+        let reversed: Vec<&str> = reference.split_whitespace().rev().collect();
+        let reversed = reversed.join(" ");
+        let fill =
+            |text: &str| text.replace("{reference}", reference).replace("{reversed}", &reversed);
         if let Some(instead) = &self.instead {
-            return instead.clone();
+            return fill(instead);
         }
-        let parts = [self.before.as_str(), answer, self.after.as_str()];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+        let parts = [fill(&self.before), answer.to_owned(), fill(&self.after)];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("\n")
     }
 }
 
@@ -175,7 +221,9 @@ mod tests {
 
     #[test]
     fn the_shipped_answers_are_what_they_claim_to_be() {
-        for (set, least) in [(AnswerSet::Calibration, 120), (AnswerSet::HeldOut, 60)] {
+        for (set, least, kinds) in
+            [(AnswerSet::Calibration, 240, 15), (AnswerSet::HeldOut, 150, 12)]
+        {
             let cases = KnownCase::all(set);
             let ids: BTreeSet<_> = cases.iter().map(|case| &case.id).collect();
             assert_eq!(ids.len(), cases.len(), "ids are unique");
@@ -184,7 +232,7 @@ mod tests {
                 for fact in &case.facts {
                     assert!(case.excerpt.contains(fact), "{}: {fact}", case.id);
                 }
-                assert!((3..=4).contains(&case.expectations.len()), "{}", case.id);
+                assert!((2..=4).contains(&case.expectations.len()), "{}", case.id);
                 for answer in &case.answers {
                     assert_eq!(answer.is_good(), answer.fault.is_none(), "{}", case.id);
                     match answer.fault {
@@ -193,8 +241,9 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(good, bad.values().sum::<u32>(), "half of them are bad");
-            assert!(good * 2 >= least && bad.len() == 8, "{good} {bad:?}");
+            let faults = bad.values().sum::<u32>();
+            assert!(good + faults >= least && bad.len() >= kinds, "{good} {bad:?}");
+            assert!(2 * good.min(faults) >= faults.max(good), "about half of them are bad");
             let languages: BTreeSet<_> = cases.iter().map(|case| &case.language).collect();
             assert!(languages.len() >= 5, "{languages:?}");
         }
@@ -215,7 +264,7 @@ mod tests {
         let ids: BTreeSet<_> = all.iter().map(|attack| &attack.id).collect();
         assert!(all.len() >= 40 && ids.len() == all.len());
         for attack in &all {
-            let attacked = attack.on("It is wrong.");
+            let attacked = attack.on("It is wrong.", Some("It is right."));
             assert_ne!(attacked, "It is wrong.", "{}", attack.id);
             assert!(attack.instead.is_some() || attacked.contains("It is wrong."), "{}", attack.id);
         }

@@ -1,12 +1,10 @@
 //! Judging by likelihood, for models that can score a given text as their reply.
 //!
-//! Even a small model that says yes to everything finds some texts likelier than others. Two
-//! readings are taken in a conversation in which the model seems to have given the answer itself.
-//! First, how much likelier each expectation is as a description of this answer than of a
-//! contentless one. Second, how much likelier the answer is after a correct one, which the model is
-//! asked to repeat, than without (pointwise mutual information); the correct one is the reference,
-//! or the facts. All texts are separate messages and cannot end them. No question is asked, so that
-//! nothing in an answer can be mistaken for one.
+//! Even a small model that says yes to everything finds some texts likelier than others. In a
+//! conversation in which the model seems to have given the answer itself, it is read how much likelier
+//! each expectation is as a description of this answer than of a contentless one. All texts are
+//! separate messages and cannot end them. No question is asked, so that nothing in an answer can be
+//! mistaken for one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::json;
 
-use super::probability::{AnsweredBy, CONTENTLESS, QuestionAnswer, failed, too_long, unusable};
+use super::probability::{CONTENTLESS, QuestionAnswer, ReadingKind, failed, too_long, unusable};
 use super::prompt::JudgeEvidence;
 use super::question::{JudgeQuestion, MAX_EXPECTATION, instruction_category};
 use crate::rubric::Rubric;
@@ -32,8 +30,8 @@ use selftest_text::digest;
 /// Path of the conversation's template under `prompts/`.
 pub const TEMPLATE: &str = "judge/likelihood.md";
 
-/// Marker lines of the template after which the user speaks again.
-const MARKS: [&str; 2] = ["<!-- describe -->\n", "<!-- again -->\n"];
+/// Marker line of the template after which the user speaks again.
+const MARK: &str = "<!-- describe -->\n";
 
 /// Reads likelihoods of cases.
 pub(super) struct LikelihoodProbe {
@@ -49,7 +47,6 @@ pub(super) struct LikelihoodProbe {
 struct LikelihoodConversation {
     before: Vec<PromptMessage>,
     describe: PromptMessage,
-    again: PromptMessage,
 }
 
 #[derive(Serialize)]
@@ -71,17 +68,20 @@ impl LikelihoodProbe {
         Self { category, anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 
-    /// Takes readings of these kinds for the answer in the evidence.
+    /// Reads how much likelier the answer makes each expectation as a description of it.
     pub(super) async fn read(
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &JudgeEvidence,
-        kinds: &[AnsweredBy],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let Some(category) = &self.category else { return Ok(Vec::new()) };
         let mut answer = neutralise(evidence.output.trim());
+        for file in &evidence.files {
+            let path = selftest_text::one_line(&file.path, 200);
+            answer += &format!("\n\n{path}:\n{}", neutralise(file.text.trim()));
+        }
         // An empty answer counts as a contentless one.
         if answer.is_empty() {
             CONTENTLESS[0].clone_into(&mut answer);
@@ -90,7 +90,7 @@ impl LikelihoodProbe {
         let mut reader = LikelihoodReader { model, calls, limits: self };
         let mut read = Vec::new();
         let expected = expected(&evidence.case);
-        if kinds.contains(&AnsweredBy::Description) && !expected.is_empty() {
+        if !expected.is_empty() {
             let zeros = self.baselines(&mut reader, &conversation, &expected).await?;
             let found = reader.descriptions(&conversation, &answer, &expected).await?;
             for (((number, sentence), found), zero) in expected.into_iter().zip(found).zip(zeros) {
@@ -98,45 +98,12 @@ impl LikelihoodProbe {
                 let (category, expectation) = (category.clone(), number);
                 read.push(QuestionAnswer {
                     question: JudgeQuestion { category, expectation, text },
-                    by: AnsweredBy::Description,
+                    by: ReadingKind::Description,
                     raw: found.exp(),
                     neither: 0.0,
                     relative: found - zero,
                 });
             }
-        }
-        let grounds = &evidence.case.grounds;
-        let facts = (!grounds.facts.is_empty()).then(|| grounds.facts.join("\n"));
-        let right = [
-            (
-                AnsweredBy::Reference,
-                grounds.reference.as_ref(),
-                "Does the reference make the answer likelier?",
-            ),
-            (AnsweredBy::Facts, facts.as_ref(), "Do the facts make the answer likelier?"),
-        ];
-        let mut alone = None;
-        for (by, text, question) in right {
-            let Some(text) = text.filter(|_| kinds.contains(&by)) else { continue };
-            // The likelihood without context is computed once for both readings.
-            let before = match alone {
-                Some(before) => before,
-                None => reader.likelihood(conversation.before.clone(), &answer).await?,
-            };
-            alone = Some(before);
-            let again = conversation.followed_by(&neutralise(text.trim()), &conversation.again);
-            let after = reader.likelihood(again, &answer).await?;
-            read.push(QuestionAnswer {
-                question: JudgeQuestion {
-                    category: category.clone(),
-                    expectation: None,
-                    text: question.to_owned(),
-                },
-                by,
-                raw: after.exp(),
-                neither: 0.0,
-                relative: after - before,
-            });
         }
         Ok(read)
     }
@@ -183,8 +150,7 @@ impl LikelihoodConversation {
         let values = LikelihoodValues { excerpts: excerpts.collect(), request: String::new() };
         let RenderedPrompt { system, user } =
             library.render(TEMPLATE, &values).map_err(|error| unusable(&error))?;
-        let (files, rest) = user.rsplit_once(MARKS[0]).unwrap_or((&user, ""));
-        let (describe, again) = rest.split_once(MARKS[1]).unwrap_or((rest, rest));
+        let (files, describe) = user.rsplit_once(MARK).unwrap_or((&user, ""));
         let request = said.next().unwrap_or_default();
         let mut before =
             vec![PromptMessage::system(system), PromptMessage::user(format!("{files}{request}"))];
@@ -192,11 +158,7 @@ impl LikelihoodConversation {
             before.push(PromptMessage::assistant(neutralise(&exchange.answered)));
             before.push(PromptMessage::user(next));
         }
-        Ok(Self {
-            before,
-            describe: PromptMessage::user(describe.trim()),
-            again: PromptMessage::user(again.trim()),
-        })
+        Ok(Self { before, describe: PromptMessage::user(describe.trim()) })
     }
 
     fn followed_by(&self, answer: &str, next: &PromptMessage) -> Vec<PromptMessage> {

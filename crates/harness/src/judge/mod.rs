@@ -5,6 +5,7 @@
 
 pub mod ask;
 pub mod bench;
+pub mod evidence;
 pub mod fitness;
 pub mod judge_settings;
 pub mod known_answers;
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
 use panel::PanelVerdict;
-use probability::{AnsweredBy, QuestionAnswer};
+use probability::{QuestionAnswer, ReadingKind};
 use scale::ProbabilityScale;
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
@@ -51,6 +52,9 @@ pub struct CategoryScore {
     pub score: Option<Score>,
 }
 
+/// Most questions that the explanation of a score names.
+const MAX_NAMED: usize = 4;
+
 /// Scores of every category, and the overall score computed from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scorecard {
@@ -63,6 +67,18 @@ pub struct Scorecard {
     /// The yes/no questions behind the scores. Empty for a judge that was asked for a verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<ScoredQuestion>,
+    /// The score of each expectation, from a judge that was asked for a verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<ExpectationScore>,
+}
+
+/// The score of one expectation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExpectationScore {
+    /// Its number in the case, from 1.
+    pub number: u32,
+    /// The score; `None` if the judge says that it can't tell.
+    pub score: Option<Score>,
 }
 
 /// A question with the judge's answer as a probability.
@@ -75,18 +91,11 @@ pub struct ScoredQuestion {
     pub probability: Score,
 }
 
-impl ScoredQuestion {
-    /// Returns true if a rule counts against the answer.
-    fn is_rule_against(&self) -> bool {
-        self.answer.by == AnsweredBy::Rule && self.probability.get() < 0.5
-    }
-}
-
 impl Scorecard {
-    /// Computes scores from the answers to questions. A category's score is the probability from
-    /// all readings of the model about it and about the answer as a whole, capped by any rule
-    /// against it: an error found by a rule must not be outvoted by many questions. Returns `None`
-    /// if a category has no reading or a probability is not a number.
+    /// Computes scores from the answers to questions: the probability that the answer is good, by all
+    /// readings of the model and all findings of rules. Yes/no questions about a category count in
+    /// that category alone. Returns `None` if nothing that has a weight was read, or if a probability
+    /// is not a number.
     pub fn from_questions(
         rubric: &Rubric,
         answers: Vec<QuestionAnswer>,
@@ -103,11 +112,7 @@ impl Scorecard {
         let mut weighted = Vec::new();
         for category in rubric.categories() {
             let log_odds = scale.log_odds(&read, Some(&category.id))?;
-            let against = questions.iter().filter(|asked| {
-                asked.is_rule_against() && asked.answer.question.category == category.id
-            });
-            let cap = against.map(|asked| asked.probability.get()).fold(1.0, f64::min);
-            let score = Score::new(selftest_stats::sigmoid(log_odds).min(cap)).ok()?;
+            let score = Score::new(selftest_stats::sigmoid(log_odds)).ok()?;
             weighted.push((category.weight, score));
             categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
         }
@@ -118,22 +123,40 @@ impl Scorecard {
             format!("{} ({:.2})", asked.answer.question.text, asked.probability.get())
         });
         let reasoning = if doubted.is_empty() {
-            "Every question gets a yes.".to_owned()
+            "Nothing speaks against the answer.".to_owned()
         } else {
-            format!("Doubted: {}", each.collect::<Vec<_>>().join(" "))
+            format!("Against it: {}", each.take(MAX_NAMED).collect::<Vec<_>>().join(" "))
         };
-        Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
+        Some(Scorecard {
+            categories,
+            overall: Score::weighted(weighted),
+            reasoning,
+            questions,
+            expectations: Vec::new(),
+        })
     }
 
-    /// Returns true if a rule counts against the answer.
-    pub fn has_rule_against(&self) -> bool {
-        self.questions.iter().any(ScoredQuestion::is_rule_against)
+    /// Creates the scores of an answer whose form alone decides: all 1 or all 0.
+    pub(crate) fn certain(rubric: &Rubric, is_right: bool, why: &str) -> Option<Scorecard> {
+        let score = Score::new(f64::from(u8::from(is_right))).ok()?;
+        let categories = rubric.categories().iter();
+        let categories = categories
+            .map(|category| CategoryScore { category: category.id.clone(), score: Some(score) })
+            .collect();
+        let reasoning = format!("Certain without a judge: {why}.");
+        Some(Scorecard {
+            categories,
+            overall: score,
+            reasoning,
+            questions: Vec::new(),
+            expectations: Vec::new(),
+        })
     }
 
     /// Returns the model's question with the lowest probability, if that is below 0.5.
     pub fn lowest_question(&self) -> Option<&ScoredQuestion> {
         let by_model = |asked: &&ScoredQuestion| {
-            asked.answer.by == AnsweredBy::Model && asked.probability.get() < 0.5
+            asked.answer.by == ReadingKind::Model && asked.probability.get() < 0.5
         };
         let by_probability = |a: &&ScoredQuestion, b: &&ScoredQuestion| {
             a.probability.get().total_cmp(&b.probability.get())
@@ -158,10 +181,9 @@ impl Scorecard {
         let tells = |asked: &ScoredQuestion| {
             let is_own = asked.answer.question.category == category;
             match asked.answer.by {
-                AnsweredBy::Model => true,
-                AnsweredBy::Description => is_own,
-                AnsweredBy::Rule => is_own && asked.is_rule_against(),
-                AnsweredBy::Reference | AnsweredBy::Facts => false,
+                ReadingKind::Model => true,
+                ReadingKind::Description => is_own,
+                _ => is_own && asked.probability.get() < 0.5,
             }
         };
         self.questions.is_empty() || self.questions.iter().any(tells)

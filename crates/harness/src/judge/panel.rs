@@ -124,6 +124,7 @@ mod tests {
                 overall: score,
                 reasoning: "Fine.".to_owned(),
                 questions: Vec::new(),
+                expectations: Vec::new(),
             }),
         };
         PanelVerdict { model: model.to_owned(), verdict, samples: Vec::new() }

@@ -22,7 +22,8 @@ use selftest_models::choice::YesNoProbability;
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::structured::{AskError, UnscoredReason};
 use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, SamplingParameters, call_and_record, estimate_tokens,
+    CallRecord, ChatModel, ChatRequest, DecisionAnswer, SamplingParameters, call_and_record,
+    estimate_tokens,
 };
 use selftest_stats::mean;
 use selftest_text::digest;
@@ -43,31 +44,82 @@ pub(super) const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
 const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
 
 impl QuestionAnswer {
-    /// Creates the answer of a rule.
-    pub(super) fn by_rule(question: JudgeQuestion, probability: f64) -> Self {
-        let relative = (probability / (1.0 - probability)).ln();
-        Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
+    /// Creates the answer of a rule that found something, 0 to 1.
+    pub(super) fn by_rule(question: JudgeQuestion, by: ReadingKind, found: f64) -> Self {
+        let relative = if by.speaks_for_answer() { found } else { -found };
+        let raw = if by.speaks_for_answer() { found } else { 1.0 - found };
+        Self { question, by, raw, neither: 0.0, relative }
     }
 }
 
-/// The source of an answer to a question.
+/// What an answer to a question was read from.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum AnsweredBy {
-    /// The judge's model, by its probabilities of yes and no.
+#[derive(strum::VariantArray)]
+pub enum ReadingKind {
+    /// The model's probabilities of yes and no.
     #[default]
     Model,
-    /// The judge's model, by how much likelier the answer makes this description of it.
+    /// How much likelier the answer makes this description of it, by the model.
     Description,
-    /// The judge's model, by how much likelier the reference makes the answer.
-    Reference,
-    /// The judge's model, by how much likelier the facts make the answer, for a case without a
-    /// reference.
-    Facts,
-    /// A rule, without a model: `raw` is the probability and is not rescaled.
-    Rule,
+    /// A statement is known but for a number.
+    NumberChanged,
+    /// A statement is known but for a negation.
+    NegationChanged,
+    /// A statement is known but for a word of the opposite direction.
+    DirectionChanged,
+    /// A statement is known but for a name.
+    NameChanged,
+    /// A statement is known but for parts that changed places.
+    PlacesChanged,
+    /// A statement is known but for a word.
+    WordChanged,
+    /// A statement is known but for a part that is missing.
+    PartRemoved,
+    /// A statement is known but for a part that was added.
+    PartAdded,
+    /// The share of the reference that is repeated without a change.
+    Agreement,
+    /// The share of demanded numbers that are missing.
+    NumbersMissing,
+    /// A number that is in nothing known.
+    NumberUnknown,
+    /// A number in place of a demanded one.
+    NumberReplaced,
+    /// A number among words that belong to another number.
+    NumberMisplaced,
+    /// The share of demanded names that are missing.
+    NamesMissing,
+    /// The share of names that are in nothing known.
+    NamesUnknown,
+    /// A name of the file that nothing demands.
+    NameElsewhere,
+    /// The share of the expectations' words that are missing.
+    ExpectationsUncovered,
+    /// The share of the reference's words that are missing.
+    ReferenceUncovered,
+    /// The share of the answer's words that are in nothing known.
+    Unsupported,
+    /// A question where none is expected, or none where one is.
+    AskedBack,
+    /// A dangerous command.
+    Danger,
+    /// The form that was asked for is missing.
+    FormMissing,
+}
+
+impl ReadingKind {
+    /// Returns true if it is read without a model.
+    pub fn is_rule(self) -> bool {
+        self >= Self::NumberChanged
+    }
+
+    /// Returns true if a higher reading speaks for the answer. Every rule but one looks for faults.
+    pub fn speaks_for_answer(self) -> bool {
+        !self.is_rule() || self == Self::Agreement
+    }
 }
 
 /// A judge's answer to one question.
@@ -78,7 +130,7 @@ pub struct QuestionAnswer {
     pub question: JudgeQuestion,
     /// Source of the answer.
     #[serde(default)]
-    pub by: AnsweredBy,
+    pub by: ReadingKind,
     /// The share of yes among yes and no, 0 to 1, as reported by the model; by likelihood, the
     /// probability per token of the text (geometric mean).
     pub raw: f64,
@@ -129,6 +181,15 @@ impl<'a> CandidateAnswer<'a> {
     }
 }
 
+/// A model with the templates by which it is asked.
+#[derive(Clone, Copy)]
+pub(super) struct ModelAsker<'a> {
+    pub(super) model: &'a dyn ChatModel,
+    pub(super) library: &'a PromptLibrary,
+    /// True for a decision model, which answers all questions of a state in one request.
+    pub(super) decides: bool,
+}
+
 impl QuestionAsker {
     pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
         Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens, quotes: true }
@@ -141,20 +202,19 @@ impl QuestionAsker {
     /// Asks every question about the answer in the evidence.
     pub(super) async fn ask(
         &self,
-        model: &dyn ChatModel,
-        library: &PromptLibrary,
+        asker: ModelAsker<'_>,
         evidence: &JudgeEvidence,
         questions: &[JudgeQuestion],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
-        let anchors = self.anchors(model, library, evidence, questions, calls).await?;
+        let anchors = self.anchors(asker, evidence, questions, calls).await?;
         let answer = CandidateAnswer::of(evidence);
-        let said = self.read(model, library, evidence, answer, questions, calls).await?;
+        let said = self.read(asker, evidence, answer, questions, calls).await?;
         let answers = questions.iter().zip(said).zip(anchors);
         Ok(answers
             .map(|((question, said), zero)| QuestionAnswer {
                 question: question.clone(),
-                by: AnsweredBy::Model,
+                by: ReadingKind::Model,
                 raw: said.share(),
                 neither: said.neither(),
                 relative: said.log_odds() - zero,
@@ -166,12 +226,12 @@ impl QuestionAsker {
     /// computed once per request.
     async fn anchors(
         &self,
-        model: &dyn ChatModel,
-        library: &PromptLibrary,
+        asker: ModelAsker<'_>,
         evidence: &JudgeEvidence,
         questions: &[JudgeQuestion],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
+        let library = asker.library;
         // The prompt without an answer identifies the request.
         let nothing = CandidateAnswer::hypothetical("");
         let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
@@ -187,7 +247,7 @@ impl QuestionAsker {
         let mut nothing = vec![Vec::new(); questions.len()];
         for contentless in CONTENTLESS {
             let answer = CandidateAnswer::hypothetical(contentless);
-            let said = self.read(model, library, evidence, answer, questions, calls).await?;
+            let said = self.read(asker, evidence, answer, questions, calls).await?;
             for (nothing, said) in nothing.iter_mut().zip(said) {
                 nothing.push(said.log_odds());
             }
@@ -196,7 +256,7 @@ impl QuestionAsker {
             nothing.iter().map(|said| mean(said).unwrap_or_default()).collect();
         if let Some(reference) = reference {
             let answer = CandidateAnswer::hypothetical(reference);
-            let said = self.read(model, library, evidence, answer, questions, calls).await?;
+            let said = self.read(asker, evidence, answer, questions, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
                 // The reference is known to be good, so the neutral point is between it and
                 // contentless answers.
@@ -238,16 +298,56 @@ impl QuestionAsker {
         sentence.contains(char::is_alphanumeric).then(|| sentence.to_owned())
     }
 
-    /// Reads the probabilities of yes and no for each question about this answer.
-    async fn read(
+    /// Reads the decisions about this answer, in one request.
+    async fn decide(
         &self,
-        model: &dyn ChatModel,
-        library: &PromptLibrary,
+        asker: ModelAsker<'_>,
         evidence: &JudgeEvidence,
         answer: CandidateAnswer<'_>,
         questions: &[JudgeQuestion],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<YesNoProbability>, AskError> {
+        let (prompt, cuts) = render(asker.library, TEMPLATE, evidence, answer, "", self.quotes)
+            .map_err(|error| unusable(&error))?;
+        // The state ends where the question would begin.
+        let end = cuts.last().copied().unwrap_or(prompt.user.len());
+        let state = prompt.user[..end].trim_end().to_owned();
+        let tokens = estimate_tokens(&state);
+        if tokens > self.max_prompt_tokens {
+            return Err(too_long(tokens, self.max_prompt_tokens));
+        }
+        let texts = questions.iter().map(|question| question.text.clone()).collect();
+        let request = ChatRequest::decisions(state, texts, self.context_tokens);
+        let (record, reply) = call_and_record(asker.model, &request).await;
+        calls.push(record);
+        let reply =
+            reply.map_err(|error| failed(UnscoredReason::from_error(&error), error.to_string()))?;
+        let decisions = reply.decisions.filter(|all| all.len() == questions.len());
+        let decisions = decisions.ok_or_else(|| {
+            failed(UnscoredReason::Malformed, "a reply without decisions".to_owned())
+        })?;
+        let read = questions.iter().zip(decisions).map(|(question, decision)| match decision {
+            DecisionAnswer::Yes(yes) => Ok(YesNoProbability { yes, no: 1.0 - yes }),
+            DecisionAnswer::Refused => {
+                Err(failed(UnscoredReason::Refused, format!("no decision on `{}`", question.text)))
+            }
+        });
+        read.collect()
+    }
+
+    /// Reads the probabilities of yes and no for each question about this answer.
+    async fn read(
+        &self,
+        asker: ModelAsker<'_>,
+        evidence: &JudgeEvidence,
+        answer: CandidateAnswer<'_>,
+        questions: &[JudgeQuestion],
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<Vec<YesNoProbability>, AskError> {
+        if asker.decides {
+            return self.decide(asker, evidence, answer, questions, calls).await;
+        }
+        let ModelAsker { model, library, .. } = asker;
         let mut said = Vec::with_capacity(questions.len());
         for question in questions {
             let render = |answer| {
@@ -321,6 +421,12 @@ fn render(
     let calls = if answer.is_real { &evidence.tool_calls[..] } else { &[] };
     let calls = tool_calls::render(library, calls, quote)?;
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
+    let mut said = quote(answer.text);
+    let files = if answer.is_real { &evidence.files[..] } else { &[] };
+    for file in files {
+        let path = selftest_text::one_line(&file.path, 200);
+        said += &format!("\n\nThe file {path}, as it wrote it:\n{}", quote(&file.text));
+    }
     let values = QuestionValues {
         excerpts: excerpts.collect(),
         facts: (!grounds.facts.is_empty()).then(|| quote(&grounds.facts.join("\n"))),
@@ -328,8 +434,8 @@ fn render(
         conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
         request: quote(request),
         answer: match calls {
-            Some(calls) => format!("{}\n\n{calls}", quote(answer.text)),
-            None => quote(answer.text),
+            Some(calls) => format!("{said}\n\n{calls}"),
+            None => said,
         },
         question,
     };

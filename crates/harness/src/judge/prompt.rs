@@ -3,11 +3,12 @@
 
 use serde::Serialize;
 
+use super::question::MAX_EXPECTATION;
 use super::tool_calls;
-use super::verdict::field_of;
+use super::verdict::{expectation_field, field_of};
 use crate::rubric::{Rubric, RubricCategory};
 use selftest_checks::check::ObservedToolCall;
-use selftest_checks::scenario::{GeneratedCase, TaskStatus};
+use selftest_checks::scenario::{FileExcerpt, GeneratedCase, TaskStatus};
 use selftest_models::fence::{FenceNonce, fence};
 use selftest_models::prompts::{PromptError, PromptLibrary, PromptPrefix, RenderedPrompt};
 
@@ -36,6 +37,11 @@ pub struct JudgeEvidence {
     pub output: String,
     /// Tool calls that led to that answer, in order; empty if none are reported.
     pub tool_calls: Vec<ObservedToolCall>,
+    /// Files that the system under test wrote or changed, with bounded texts.
+    pub files: Vec<FileExcerpt>,
+    /// True if a judge that gives a verdict has to score each expectation. Those of a suite are
+    /// demands; those of a generated case explain its hints, and count within the rubric.
+    pub scores_expectations: bool,
     /// Expected status of the task.
     pub expected_status: TaskStatus,
     /// Actual status of the task.
@@ -46,6 +52,13 @@ pub struct JudgeEvidence {
     pub max_questions_allowed: u32,
     /// True if minor format deviations cost nothing.
     pub allow_minor_format_deviation: bool,
+}
+
+impl JudgeEvidence {
+    /// Returns the number of expectations that need a score of their own.
+    pub fn scored_expectations(&self) -> usize {
+        if self.scores_expectations { self.case.grounds.expectations.len() } else { 0 }
+    }
 }
 
 /// Values that are the same in every case.
@@ -61,8 +74,14 @@ struct VerdictValues<'a> {
     nonce: &'a str,
     task: String,
     hints: String,
+    excerpts: Option<String>,
+    facts: Option<String>,
+    reference: Option<String>,
     conversation: Option<String>,
     output: String,
+    files: Option<String>,
+    expectations: Option<String>,
+    expectation_fields: String,
     expected_status: &'static str,
     actual_status: &'static str,
     status_match: bool,
@@ -103,8 +122,28 @@ pub fn render(
     let output = fenced("SYSTEM OUTPUT", &evidence.output);
     let calls =
         tool_calls::render(library, &evidence.tool_calls, |calls| fenced("TOOL CALLS", calls))?;
+    let grounds = &evidence.case.grounds;
+    let all_files = |label: &str, files: &[FileExcerpt]| {
+        let each = files.iter().map(|file| {
+            let path = selftest_text::one_line(&file.path, 200);
+            fenced(label, &format!("{path}:\n{}", file.text))
+        });
+        (!files.is_empty()).then(|| each.collect::<Vec<_>>().join("\n"))
+    };
+    let expectations = &grounds.expectations;
+    let numbered = expectations.iter().zip(1..).map(|(text, number)| {
+        format!("{number}. {}", selftest_text::one_line(text, MAX_EXPECTATION))
+    });
+    let numbered = fenced("EXPECTATIONS", &numbered.collect::<Vec<_>>().join("\n"));
+    let fields: Vec<String> = (1..=evidence.scored_expectations()).map(expectation_field).collect();
     let values = VerdictValues {
         nonce: nonce.as_str(),
+        excerpts: all_files("FILE", &grounds.excerpts),
+        facts: (!grounds.facts.is_empty()).then(|| fenced("FACTS", &grounds.facts.join("\n"))),
+        reference: grounds.reference.as_deref().map(|text| fenced("REFERENCE", text)),
+        files: all_files("WRITTEN FILE", &evidence.files),
+        expectations: (!expectations.is_empty()).then_some(numbered),
+        expectation_fields: fields.join(", "),
         task: fenced("TASK", &evidence.case.prompt),
         hints: fenced("EXPECTED BEHAVIOR", &evidence.case.hints),
         conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
@@ -137,6 +176,8 @@ mod tests {
             reply: None,
             output: output.into(),
             tool_calls: Vec::new(),
+            files: Vec::new(),
+            scores_expectations: false,
             expected_status: TaskStatus::AwaitingResponse,
             actual_status: TaskStatus::AwaitingResponse,
             question_count: 7,

@@ -29,7 +29,7 @@ pub(super) const FORMAT: &str = "format_score";
 pub(super) const FACTUALITY: &str = "factuality_score";
 
 /// The specification's category for instructions.
-const INSTRUCTIONS: &str = "instruction_following_score";
+pub(super) const INSTRUCTIONS: &str = "instruction_following_score";
 
 /// Returns the questions about an answer to this case: categories first, in the rubric's order.
 pub fn questions(
@@ -56,6 +56,13 @@ pub fn questions(
     let hints = case.grounds.expectations.is_empty() && !case.hints.trim().is_empty();
     let hints = hints.then(|| about(None, format!("Is it as expected? {}", line(&case.hints))));
     own.chain(expectations).chain(hints).collect()
+}
+
+/// Returns the one question about an answer as a whole.
+pub(super) fn general_question(rubric: &Rubric) -> Option<JudgeQuestion> {
+    let category = instruction_category(rubric)?.id.clone();
+    let text = "Is the answer right and complete?".to_owned();
+    Some(JudgeQuestion { category, expectation: None, text })
 }
 
 /// Returns the category that expectations count towards: the one for instructions, else the

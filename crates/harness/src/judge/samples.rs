@@ -43,7 +43,13 @@ pub(super) fn mean_card(
         categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
     }
     let overall = Score::weighted(weighted);
-    Some(Scorecard { categories, overall, reasoning, questions: Vec::new() })
+    Some(Scorecard {
+        categories,
+        overall,
+        reasoning,
+        questions: Vec::new(),
+        expectations: Vec::new(),
+    })
 }
 
 #[cfg(test)]
@@ -62,6 +68,7 @@ mod tests {
             overall: score,
             reasoning: format!("It is worth {score}."),
             questions: Vec::new(),
+            expectations: Vec::new(),
         })
     }
 

@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use regex::Regex;
 use serde_json::{Value, json};
 
 use super::ask::Judge;
-use super::bench::{self, BenchAnswer, BenchSubset};
+use super::bench::{self, BenchAnswer, BenchSubset, ReportSettings};
 use super::fitness::{DecisionBand, FitnessRequirement, IntervalEstimate, JudgeFitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
-use super::probability::{AnsweredBy, EXPLANATION, TEMPLATE};
+use super::probability::{EXPLANATION, ReadingKind, TEMPLATE};
 use super::prompt::JudgeEvidence;
 use super::scale::{JudgeScales, ProbabilityScale, ReadingWeight};
 use super::{Scorecard, ScoredQuestion, Verdict, tool_calls};
@@ -112,6 +111,8 @@ pub(super) fn evidence(output: &str) -> JudgeEvidence {
         reply: None,
         output: output.to_owned(),
         tool_calls: Vec::new(),
+        files: Vec::new(),
+        scores_expectations: false,
         expected_status: TaskStatus::Complete,
         actual_status: TaskStatus::Complete,
         question_count: 0,
@@ -135,8 +136,10 @@ async fn answers_count_relative_to_those_that_say_nothing() {
         if answer.contains("> Port 80") { (0.9, 0.05) } else { (0.8, 0.1) }
     });
     let good = card(&judge, "Port 80").await;
-    assert_eq!(good.questions.len(), 6, "four categories, one expectation, one rule");
-    assert_eq!(good.questions[5].probability.get(), 0.9);
+    let by_model = |card: &Scorecard| {
+        card.questions.iter().filter(|asked| asked.answer.by == ReadingKind::Model).count()
+    };
+    assert_eq!(by_model(&good), 5, "four categories and one expectation");
     let relative = (0.9f64 / 0.05).ln() - (0.8f64 / 0.1).ln();
     for question in &good.questions[..5] {
         assert!((question.answer.relative - relative).abs() < 1e-9, "{question:?}");
@@ -172,7 +175,7 @@ fn library_with_likelihoods() -> PromptLibrary {
 }
 
 /// Questions of the verdict on this evidence that were answered in this way.
-async fn read_by(judge: &Judge, about: &JudgeEvidence, by: AnsweredBy) -> Vec<ScoredQuestion> {
+async fn read_by(judge: &Judge, about: &JudgeEvidence, by: ReadingKind) -> Vec<ScoredQuestion> {
     let verdict = judge.judge(&library_with_likelihoods(), about, u64::from).await.verdict;
     let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
     card.questions.into_iter().filter(|asked| asked.answer.by == by).collect()
@@ -188,75 +191,25 @@ async fn what_is_expected_is_read_by_its_likelihood_behind_the_answer() {
         let known = sentence == "The answer names the port." && answer == "Port 80";
         if known { -1.0 } else { -3.0 }
     });
-    let good = &read_by(&judge, &evidence("Port 80"), AnsweredBy::Description).await[0];
+    let good = &read_by(&judge, &evidence("Port 80"), ReadingKind::Description).await[0];
     assert_eq!(good.answer.question.expectation, Some(1));
     assert_eq!(good.answer.question.category, "instruction_following_score");
     let text = "Does the answer make this likelier? The answer names the port.";
     assert_eq!(good.answer.question.text, text);
     assert!((good.answer.relative - 2.0).abs() < 1e-9, "{good:?}");
     assert!((good.answer.raw - (-1.0f64).exp()).abs() < 1e-9, "{good:?}");
-    let bad = &read_by(&judge, &evidence("Another port"), AnsweredBy::Description).await[0];
+    let bad = &read_by(&judge, &evidence("Another port"), ReadingKind::Description).await[0];
     assert!(bad.answer.relative.abs() < 1e-9 && bad.probability.get() == 0.5, "{bad:?}");
 
     // Without expectations the hints are what is expected; an empty answer says nothing.
     let mut about = evidence("x");
     about.case.grounds.expectations.clear();
     about.case.hints = "names port 80".to_owned();
-    let read = read_by(&judge, &about, AnsweredBy::Description).await;
+    let read = read_by(&judge, &about, ReadingKind::Description).await;
     let texts: Vec<&str> = read.iter().map(|asked| asked.answer.question.text.as_str()).collect();
     assert_eq!(texts, ["Does the answer make this likelier? names port 80"]);
-    let empty = &read_by(&judge, &evidence(" \n"), AnsweredBy::Description).await[0];
+    let empty = &read_by(&judge, &evidence(" \n"), ReadingKind::Description).await[0];
     assert!(empty.answer.relative.abs() < 1e-9, "{empty:?}");
-}
-
-#[tokio::test]
-async fn an_answer_is_read_by_what_the_reference_adds_to_its_likelihood() {
-    let judge = judge_that_finds(|texts, reply| {
-        let after = texts.ends_with("Give the same answer again in other words.");
-        if after && texts.contains("\n--\nport 80\n--\n") {
-            return -9.0;
-        }
-        match (after, reply) {
-            (true, "It is 80.") => {
-                let reference = "\n--\nPort 80.\n--\n";
-                assert!(texts.contains(reference), "{texts}");
-                -1.0
-            }
-            (false, "It is 80.") => {
-                // The answer is to be the next message.
-                assert!(!texts.contains("Port 80."), "{texts}");
-                -2.5
-            }
-            _ => -2.0,
-        }
-    });
-    let with_reference = |answer: &str| {
-        let mut about = evidence(answer);
-        about.case.grounds.reference = Some("Port 80.".to_owned());
-        about
-    };
-    let read = async |about: &JudgeEvidence, by| {
-        let read = read_by(&judge, about, by).await;
-        read.iter().map(|asked| asked.answer.relative).collect::<Vec<_>>()
-    };
-    let good = with_reference("It is 80.");
-    assert_eq!(read(&good, AnsweredBy::Reference).await, [1.5]);
-    assert_eq!(read(&with_reference("Another"), AnsweredBy::Reference).await, [0.0]);
-    assert!(read(&evidence("It is 80."), AnsweredBy::Reference).await.is_empty());
-}
-
-#[tokio::test]
-async fn facts_stand_in_for_a_reference() {
-    let judge = judge_that_finds(|texts, _| {
-        let after =
-            texts.ends_with("\n--\nport 80\n--\nGive the same answer again in other words.");
-        if after { -1.0 } else { -1.5 }
-    });
-    let read = read_by(&judge, &evidence("It is 80."), AnsweredBy::Facts).await;
-    assert_eq!(read.iter().map(|one| one.answer.relative).collect::<Vec<_>>(), [0.5]);
-    let mut without = evidence("It is 80.");
-    without.case.grounds.facts.clear();
-    assert!(read_by(&judge, &without, AnsweredBy::Facts).await.is_empty());
 }
 
 #[tokio::test]
@@ -266,12 +219,12 @@ async fn what_has_no_weight_is_not_asked() {
         weights: [(by, ReadingWeight { slope: 2.0, zero: 0.5 })].into(),
     };
     let asked = Mutex::default();
-    let finds: Finds = |texts, _| if texts.contains("Port 80.") { -1.0 } else { -2.5 };
+    let finds: Finds = |texts, _| if texts.contains("It is 80.") { -1.0 } else { -2.5 };
     let script = Arc::new(Script { says: |_| (0.9, 0.05), tells: true, finds: Some(finds), asked });
     let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
     let scales = JudgeScales {
-        with_reference: only(AnsweredBy::Reference),
-        without_reference: only(AnsweredBy::Model),
+        with_reference: only(ReadingKind::Description),
+        without_reference: only(ReadingKind::Model),
     };
     let judge =
         Judge::new(model, JudgeSettings::default(), 4096, Rubric::default()).with_scales(scales);
@@ -279,17 +232,36 @@ async fn what_has_no_weight_is_not_asked() {
     about.case.grounds.reference = Some("Port 80.".to_owned());
     let verdict = judge.judge(&library_with_likelihoods(), &about, u64::from).await.verdict;
     let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
-    // The answer alone, and after the reference: both texts are about the answer as a whole.
-    assert_eq!(script.asked.lock().unwrap().len(), 2);
-    let expected = 1.0 / (1.0 + f64::exp(-(0.2 + 2.0 * (1.5 - 0.5))));
+    // One expectation after the answer, and after two answers without content.
+    assert_eq!(script.asked.lock().unwrap().len(), 3);
+    let value = 3.0 * (1.5_f64 / 3.0).tanh();
+    let expected = 1.0 / (1.0 + f64::exp(-(0.2 + 2.0 * (value - 0.5))));
     for category in ["format_score", "factuality_score", "instruction_following_score"] {
         assert!((card.score(category).unwrap().get() - expected).abs() < 1e-9, "{card:?}");
-        // Nothing was asked of a category, and no rule speaks against the answer.
-        assert!(!card.reflects_category(category), "{card:?}");
     }
     let verdict = judge.judge(&library_with_likelihoods(), &evidence("x"), u64::from).await.verdict;
     let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
-    assert!(card.questions.iter().all(|asked| asked.answer.by != AnsweredBy::Description));
+    assert!(card.questions.iter().all(|asked| asked.answer.by != ReadingKind::Description));
+}
+
+#[tokio::test]
+async fn what_is_certain_needs_no_model() {
+    let (judge, script) = judge(|_| (0.1, 0.8));
+    let mut about = evidence("Port  80.");
+    about.case.grounds.reference = Some("Port 80.\n".to_owned());
+    let verdict = judge.judge(&library(), &about, u64::from).await.verdict;
+    assert_eq!(verdict.card().map(|card| card.overall.get()), Some(1.0), "the reference passes");
+    for (output, expected) in [("", 0.0), ("I'm sorry, but I can't help with that.", 0.0)] {
+        about.output = output.to_owned();
+        let verdict = judge.judge(&library(), &about, u64::from).await.verdict;
+        assert_eq!(verdict.card().map(|card| card.overall.get()), Some(expected), "{output}");
+    }
+    assert!(script.asked.lock().unwrap().is_empty());
+    // Files that were written are an answer, too.
+    about.output = String::new();
+    about.files = vec![FileExcerpt { path: "a".to_owned(), text: "80".to_owned() }];
+    let verdict = judge.judge(&library(), &about, u64::from).await.verdict;
+    assert!(verdict.card().is_some_and(|card| card.overall.get() > 0.0), "{verdict:?}");
 }
 
 #[tokio::test]
@@ -331,7 +303,7 @@ async fn a_doubted_question_is_explained() {
     assert!(library.load(EXPLANATION).unwrap());
     let judgement = judge.judge(&library, &evidence("Another port"), u64::from).await;
     let Verdict::Scored(card) = &judgement.verdict else { panic!("{judgement:?}") };
-    assert!(card.reasoning.starts_with("Doubted: Is the answer in exactly the format"));
+    assert!(card.reasoning.starts_with("Against it: Is the answer in exactly the format"));
     assert!(card.reasoning.ends_with("The judge of the first: Yes"), "{}", card.reasoning);
     let asked = script.asked.lock().unwrap();
     assert!(asked.last().unwrap().ends_with("was asked for? No, because"), "{asked:?}");
@@ -393,7 +365,9 @@ fn measurement() -> JudgeFitness {
         model_auc: None,
         scales: Some(JudgeScales::default()),
         bare_auc: None,
-        sure: None,
+        overlap_auc: None,
+        with_reference: None,
+        without_reference: None,
         unfit: None,
         unfit_without_reference: None,
     }
@@ -412,12 +386,17 @@ async fn an_unfit_judge_is_not_asked() {
     assert!(script.asked.lock().unwrap().is_empty());
 }
 
-/// Its measurement said how sure it has to be.
 #[tokio::test]
-async fn a_judge_that_is_not_sure_gives_no_score() {
+async fn between_its_bounds_a_judge_gives_no_score() {
     let threshold = Threshold::effective(Score::new(0.6).unwrap(), Strictness::new(0.7).unwrap());
-    let fitness =
-        JudgeFitness { sure: Some(DecisionBand::from_threshold(threshold)), ..measurement() };
+    let band = DecisionBand {
+        passes_from: Some(0.74),
+        fails_below: Some(0.26),
+        max_wrong: 0.1,
+        decided: 100,
+        of: 200,
+    };
+    let fitness = JudgeFitness { without_reference: Some(band), ..measurement() };
     let (judge, _) = judge(|prompt| {
         let answer = prompt.split("The assistant answered:").nth(1).unwrap();
         match () {
@@ -429,12 +408,11 @@ async fn a_judge_that_is_not_sure_gives_no_score() {
     });
     let judge = judge.with_fitness(fitness);
     assert!(card(&judge, "Port 80").await.overall.reaches(threshold));
-    // Neither port is in the prompts of the other; a rule speaks against 81.
     assert!(!card(&judge, "Port 81").await.overall.reaches(threshold));
     let unsure = judge.judge(&library(), &evidence("Perhaps"), u64::from).await.verdict;
     let Verdict::Unscored { reason, detail, partial } = unsure else { panic!("a score") };
     assert_eq!(reason, UnscoredReason::CantTell);
-    assert_eq!(detail, "the judge gives the answer 0.56; it is sure from 0.74 on, and below 0.26");
+    assert_eq!(detail, "the judge gives the answer 0.56; it decides from 0.74 on and below 0.26");
     assert_eq!(partial.len(), 4);
 }
 
@@ -480,27 +458,35 @@ async fn a_bench_finds_out_who_can_judge() {
         let again = all(finished).await;
         let scores = |all: &[BenchAnswer]| all.iter().map(BenchAnswer::overall).collect::<Vec<_>>();
         assert_eq!(scores(&again), scores(&answers));
-        assert_eq!(heard, 160 + 10);
+        let count = BenchSubset::Whole.count(set);
+        assert_eq!(heard, count + count - 150);
         let scales = bench::fit_scales(&answers);
-        let scales = scales.as_ref();
-        let answers = bench::rescale(answers, scales, &Rubric::default());
-        let method = JudgeMethod::Probability;
-        let mut report = bench::report("script", method, set, scales, threshold, &answers);
-        let bar = FitnessRequirement { min_auc: 0.7, threshold };
-        report.fitness = report.fitness.evaluate(bar, &bench::known_scores(&answers));
+        let settings = ReportSettings {
+            model: "script",
+            method: JudgeMethod::Probability,
+            set,
+            scales: scales.as_ref(),
+            bands: None,
+            max_wrong: 0.1,
+            threshold,
+        };
+        let (mut report, scores) = bench::report(&settings, &answers);
+        let bar = FitnessRequirement { min_auc: 0.55, max_wrong: 0.1, threshold };
+        report.fitness = report.fitness.evaluate(bar, &scores);
         reports.push(report);
     }
     let [knowing, guessing] = &reports[..] else { panic!("two judges") };
-    assert!(knowing.fitness.auc.unwrap().value > 0.99, "{:?}", knowing.fitness);
-    assert!(knowing.fitness.unfit.is_none() && guessing.fitness.unfit.is_some());
-    let guessed = guessing.fitness.model_auc.unwrap().value;
-    assert!((0.3..0.7).contains(&guessed), "{:?}", guessing.fitness);
-    // The rules know something even where the model does not.
-    assert!(guessing.fitness.auc.unwrap().value > guessed, "{:?}", guessing.fitness);
-    assert!(knowing.true_positive_rate.unwrap().value > 0.99);
-    assert!(knowing.true_negative_rate.unwrap().value > 0.99);
-    assert_eq!(knowing.faults.len(), 8);
-    assert!(BenchSubset::Every(5).count(set) == 16);
+    assert!(knowing.fitness.auc.unwrap().value > 0.97, "{:?}", knowing.fitness);
+    assert_eq!(knowing.fitness.unfit, None);
+    // What rules know does not make a guessing model a judge: it is not asked.
+    assert!(guessing.fitness.decides_by_rules_alone(), "{:?}", guessing.fitness);
+    assert!(!knowing.fitness.decides_by_rules_alone());
+    let decided = knowing.with_reference;
+    assert!(decided.passes_right.unwrap().value > 0.9, "{decided:?}");
+    assert!(decided.fails_right.unwrap().value > 0.9, "{decided:?}");
+    assert!(decided.decided.unwrap().value > 0.8, "{decided:?}");
+    assert!(knowing.faults.len() >= 12, "{:?}", knowing.faults);
+    assert_eq!(BenchSubset::First(80).count(set), 80);
 }
 
 /// Everything that the script was asked about an answer with these calls, but for what it was compared
@@ -556,38 +542,5 @@ async fn an_answer_is_judged_without_its_calls_where_there_is_no_room_for_them()
         let asked = script.asked.lock().unwrap().clone();
         assert!(asked.iter().any(|prompt| prompt.contains("Port 80")), "{judgement:?}");
         assert!(asked.iter().all(|prompt| !prompt.contains("xxx")), "{method:?}");
-    }
-}
-
-/// Everything that is asked about the known answers, by which judges are measured, without the marks of
-/// fences.
-async fn asked_of_known_answers(library: &PromptLibrary, method: JudgeMethod) -> Vec<String> {
-    let says: Says = |_| (0.9, 0.05);
-    let script = Arc::new(Script { says, tells: true, finds: None, asked: Mutex::default() });
-    let settings = JudgeSettings { explain: false, method, ..JudgeSettings::default() };
-    let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
-    let judge = Judge::new(model, settings, 4096, Rubric::default());
-    for set in [AnswerSet::Calibration, AnswerSet::HeldOut] {
-        bench::measure(&judge, library, set, BenchSubset::Whole, Vec::new(), |_| ()).await;
-    }
-    let mark = Regex::new(r"\b[0-9a-f]{8}\b").unwrap();
-    let asked = script.asked.lock().unwrap().clone();
-    asked.iter().map(|prompt| mark.replace_all(prompt, "mark").into_owned()).collect()
-}
-
-/// A measurement is one of the templates, whose digests are kept with it, and of known answers, which
-/// have no calls: the template of calls has no part in what is asked about them.
-#[tokio::test]
-async fn nothing_that_judges_are_measured_by_changes_with_the_template_of_calls() {
-    for (method, template) in
-        [(JudgeMethod::Probability, TEMPLATE), (JudgeMethod::Verdict, super::prompt::TEMPLATE)]
-    {
-        let mut without = PromptLibrary::new(std::path::Path::new("/"), crate::prompts::BUILT_IN);
-        assert!(without.load(template).unwrap());
-        let mut with = library();
-        assert!(with.load(template).unwrap());
-        let asked = asked_of_known_answers(&with, method).await;
-        assert!(asked.len() >= 240, "{}", asked.len());
-        assert_eq!(asked_of_known_answers(&without, method).await, asked);
     }
 }

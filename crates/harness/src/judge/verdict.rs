@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use selftest_models::structured::{ReplyError, StrictReader, UnscoredReason, score_schema};
 
-use super::{CategoryScore, Scorecard, Verdict};
+use super::question::instruction_category;
+use super::{CategoryScore, ExpectationScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_stats::score::Score;
 
@@ -24,8 +25,15 @@ const MAX_EXPLANATION: usize = 8000;
 ///
 /// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of llama.cpp
 /// and Ollama ignore `minimum` and `maximum` but enforce an enum.
-pub fn schema(rubric: &Rubric) -> Value {
-    schema_with(rubric, &score_schema(), MAX_ASKED_EXPLANATION)
+///
+/// `expectations` is the number of expectations of the case, each with a score of its own.
+pub fn schema(rubric: &Rubric, expectations: usize) -> Value {
+    schema_with(rubric, expectations, &score_schema(), MAX_ASKED_EXPLANATION)
+}
+
+/// Returns the field name of an expectation's score. It sorts after the explanation.
+pub fn expectation_field(number: usize) -> String {
+    format!("meets_expectation_{number}")
 }
 
 /// Returns the field name of a category's score: its id or, if an id would sort before the
@@ -42,17 +50,20 @@ pub fn field_of(rubric: &Rubric, id: &str) -> String {
 /// models have little room.
 pub fn schema_in_prompt(rubric: &Rubric) -> Value {
     let mut schema =
-        schema_with(rubric, &json!({ "$ref": "#/$defs/score" }), MAX_ASKED_EXPLANATION);
+        schema_with(rubric, 0, &json!({ "$ref": "#/$defs/score" }), MAX_ASKED_EXPLANATION);
     schema["$defs"] = json!({ "score": score_schema() });
     schema
 }
 
-fn schema_with(rubric: &Rubric, score: &Value, longest: usize) -> Value {
+fn schema_with(rubric: &Rubric, expectations: usize, score: &Value, longest: usize) -> Value {
     let mut properties = Map::new();
     let explanation = json!({ "type": "string", "maxLength": longest });
     properties.insert(EXPLANATION.to_owned(), explanation);
     for category in rubric.categories() {
         properties.insert(field_of(rubric, &category.id), score.clone());
+    }
+    for number in 1..=expectations {
+        properties.insert(expectation_field(number), score.clone());
     }
     let required: Vec<&String> = properties.keys().collect();
     json!({
@@ -63,17 +74,18 @@ fn schema_with(rubric: &Rubric, score: &Value, longest: usize) -> Value {
     })
 }
 
-/// Parses replies for one rubric; the schema is compiled once.
+/// Parses replies for one rubric and one number of expectations; the schema is compiled once.
 pub struct VerdictReader {
     rubric: Rubric,
+    expectations: usize,
     strict: StrictReader,
 }
 
 impl VerdictReader {
-    /// Creates a reader for this rubric.
-    pub fn new(rubric: Rubric) -> Self {
-        let strict = StrictReader::new(&schema_with(&rubric, &score_schema(), MAX_EXPLANATION));
-        Self { rubric, strict }
+    /// Creates a reader for this rubric, for cases with this number of expectations.
+    pub fn new(rubric: Rubric, expectations: usize) -> Self {
+        let schema = schema_with(&rubric, expectations, &score_schema(), MAX_EXPLANATION);
+        Self { rubric, expectations, strict: StrictReader::new(&schema) }
     }
 
     /// Returns the rubric.
@@ -88,35 +100,55 @@ impl VerdictReader {
     }
 
     /// Returns the verdict of a valid object. `None` cannot occur after validation.
+    ///
+    /// An unmet expectation caps the category of instructions: the mean over many would hide one.
     fn verdict(&self, value: &Value) -> Option<Verdict> {
         let reasoning = value.get(EXPLANATION)?.as_str()?;
+        let score = |field: &str| -> Option<Option<Score>> {
+            Some(match value.get(field)? {
+                Value::Null => None,
+                number => Some(Score::new(number.as_f64()?).ok()?),
+            })
+        };
+        let mut expectations = Vec::new();
+        for number in 1..=self.expectations {
+            let score = score(&expectation_field(number))?;
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            expectations.push(ExpectationScore { number, score });
+        }
+        let least = expectations.iter().filter_map(|entry| entry.score);
+        let least = least.min_by(|a, b| a.get().total_cmp(&b.get()));
+        let capped = instruction_category(&self.rubric).map(|category| &category.id);
         let mut categories = Vec::new();
         let mut weighted = Vec::new();
         for category in self.rubric.categories() {
-            let score = match value.get(field_of(&self.rubric, &category.id))? {
-                Value::Null => None,
-                number => Some(Score::new(number.as_f64()?).ok()?),
+            let own = score(&field_of(&self.rubric, &category.id))?;
+            let score = match (own, least) {
+                (Some(own), Some(least)) if capped == Some(&category.id) => {
+                    Some(if least.get() < own.get() { least } else { own })
+                }
+                (own, _) => own,
             };
             if let Some(score) = score {
                 weighted.push((category.weight, score));
             }
             categories.push(CategoryScore { category: category.id.clone(), score });
         }
+        let unsure = categories.iter().filter(|entry| entry.score.is_none());
+        let mut unsure: Vec<String> = unsure.map(|entry| entry.category.clone()).collect();
+        let open = expectations.iter().filter(|entry| entry.score.is_none());
+        unsure.extend(open.map(|entry| format!("expectation {}", entry.number)));
         // One missing score leaves the overall score undefined.
-        if weighted.len() == categories.len() {
+        if unsure.is_empty() {
             let overall = Score::weighted(weighted);
             return Some(Verdict::Scored(Scorecard {
                 categories,
                 overall,
                 reasoning: reasoning.to_owned(),
                 questions: Vec::new(),
+                expectations,
             }));
         }
-        let unsure: Vec<&str> = categories
-            .iter()
-            .filter(|entry| entry.score.is_none())
-            .map(|entry| entry.category.as_str())
-            .collect();
         Some(Verdict::Unscored {
             reason: UnscoredReason::CantTell,
             detail: format!("{}: {}", unsure.join(", "), selftest_text::one_line(reasoning, 200)),
@@ -132,7 +164,7 @@ mod tests {
     use selftest_stats::score::Weight;
 
     fn read(reply: &str) -> Result<Verdict, ReplyError> {
-        VerdictReader::new(Rubric::default()).read(reply)
+        VerdictReader::new(Rubric::default(), 0).read(reply)
     }
 
     fn reply(scores: &str) -> String {
@@ -244,7 +276,7 @@ mod tests {
             rubric_of(&["explanation", "tone"]),
             rubric_of(&["explanatio", "e"]),
         ] {
-            let schema = schema(&rubric);
+            let schema = schema(&rubric, 0);
             let mut fields: Vec<&String> =
                 schema["properties"].as_object().unwrap().keys().collect();
             assert_eq!(fields.len(), rubric.categories().len() + 1, "{fields:?}");
@@ -257,7 +289,7 @@ mod tests {
 
     #[test]
     fn categories_of_any_name_are_read() {
-        let reader = VerdictReader::new(rubric_of(&["accuracy", "explanation"]));
+        let reader = VerdictReader::new(rubric_of(&["accuracy", "explanation"]), 0);
         let reply = r#"{"explanation": "x", "score_accuracy": 0.5, "score_explanation": 1.00}"#;
         let Ok(Verdict::Scored(card)) = reader.read(reply) else { panic!("no score") };
         assert_eq!(card.score("accuracy").map(Score::get), Some(0.5));
@@ -278,11 +310,30 @@ mod tests {
         let whole: Value = serde_json::from_str(&reply(SCORES)).unwrap();
         let mut broken = whole.clone();
         broken["format_score"] = json!(0.92);
-        for schema in [schema(&rubric), schema_in_prompt(&rubric)] {
+        for schema in [schema(&rubric, 0), schema_in_prompt(&rubric)] {
             let schema = selftest_schema::Schema::compile(&schema).unwrap();
             assert!(schema.is_valid(&whole));
             assert!(!schema.is_valid(&broken));
         }
+    }
+
+    #[test]
+    fn each_expectation_has_a_score_that_decides() {
+        let reader = VerdictReader::new(Rubric::default(), 2);
+        let with = |one: &str, two: &str| {
+            let scores =
+                format!("{SCORES}, \"meets_expectation_1\": {one}, \"meets_expectation_2\": {two}");
+            reader.read(&reply(&scores))
+        };
+        let Ok(Verdict::Scored(card)) = with("1", "0.0") else { panic!("no score") };
+        assert_eq!(card.score("instruction_following_score").map(Score::get), Some(0.0));
+        assert_eq!(card.expectations.len(), 2);
+        let Ok(Verdict::Scored(met)) = with("1", "0.9") else { panic!("no score") };
+        assert_eq!(met.score("instruction_following_score").map(Score::get), Some(0.85));
+        let Ok(Verdict::Unscored { detail, .. }) = with("1", "null") else { panic!("a score") };
+        assert!(detail.starts_with("expectation 2: "), "{detail}");
+        // A reply that leaves one out is asked for again.
+        assert!(reader.read(&reply(SCORES)).is_err());
     }
 
     proptest! {

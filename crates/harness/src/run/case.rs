@@ -20,11 +20,12 @@ use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, CaseStep, CheckResult, GenerationRecord, StepKind};
 use crate::sut::namespace::{SessionId, TaskGroupId};
 use crate::sut::{SandboxState, SutError, SutEvidence, SutReply, SutSession, SutTask, SutTaskType};
+use selftest_checks::check::FileContent;
 use selftest_checks::check::questions::count_questions;
 use selftest_checks::check::{
     self, Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CommandRun,
 };
-use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
+use selftest_checks::scenario::{FileExcerpt, GeneratedCase, Scenario, TaskStatus};
 
 /// Timeout for probing the model server after the system under test timed out.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -448,14 +449,38 @@ impl CaseRun {
         self.draft.checks = results.collect();
     }
 
+    /// Returns the files that the system under test wrote or changed, bounded and redacted: what it
+    /// made is part of its answer.
+    async fn written_files(&mut self) -> Vec<FileExcerpt> {
+        let Some(session) = &mut self.session else { return Vec::new() };
+        let Some(changes) = session.files(&[]).await else { return Vec::new() };
+        let names = changes.created.iter().chain(&changes.changed).take(MAX_JUDGED_FILES);
+        let names: Vec<String> = names.cloned().collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let Some(changes) = session.files(&names).await else { return Vec::new() };
+        let mut written = Vec::new();
+        for (path, content) in changes.after {
+            let FileContent::Text(text) = content else { continue };
+            let text = self.runner.redactor.apply(&text).into_owned();
+            let end = text.floor_char_boundary(MAX_JUDGED_BYTES);
+            let mark = if end < text.len() { "\n(the rest is left out here)" } else { "" };
+            written.push(FileExcerpt { path, text: format!("{}{mark}", &text[..end]) });
+        }
+        written
+    }
+
     async fn judge_step(&mut self, case: &GeneratedCase, number: usize) {
         let Some(judge) = self.runner.judge.clone() else { return };
+        let is_last = number + 1 == self.draft.steps.len();
+        let files = if is_last { self.written_files().await } else { Vec::new() };
         let (earlier, rest) = self.draft.steps.split_at_mut(number);
         let Some(step) = rest.first_mut() else { return };
         // There is nothing to judge in an unexpected error.
         let may_fail = step.expected_status == TaskStatus::Error;
         let judged = |reply: &&SutReply| {
-            let says = reply.output.contains(char::is_alphanumeric);
+            let says = reply.output.contains(char::is_alphanumeric) || !files.is_empty();
             if reply.status == TaskStatus::Error { may_fail } else { says }
         };
         let Some(reply) = step.reply.clone().as_ref().filter(judged).cloned() else { return };
@@ -480,6 +505,8 @@ impl CaseRun {
             question_count: count_questions(&reply.output),
             output: reply.output.clone(),
             tool_calls: reply.tool_calls.clone().unwrap_or_default(),
+            files,
+            scores_expectations: self.planned.frozen.is_some(),
             expected_status: step.expected_status,
             actual_status: reply.status,
             max_questions_allowed: limits.max_questions_allowed,
@@ -498,6 +525,12 @@ impl CaseRun {
         });
     }
 }
+
+/// Most files of the system under test that a judge sees.
+const MAX_JUDGED_FILES: usize = 8;
+
+/// Most bytes of such a file.
+const MAX_JUDGED_BYTES: usize = 3_000;
 
 /// Opens a session of the system under test, with the case's skill if it has one.
 async fn open(

@@ -112,7 +112,7 @@ pub(super) fn evidence_missing(why: &str) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::probability::{AnsweredBy, QuestionAnswer};
+    use crate::judge::probability::{QuestionAnswer, ReadingKind};
     use crate::judge::question::JudgeQuestion;
     use crate::judge::{Scorecard, ScoredQuestion};
     use crate::outcome::{CaseStatus, GenerationRecord, StepKind};
@@ -129,6 +129,7 @@ mod tests {
             overall: score,
             reasoning: String::new(),
             questions: Vec::new(),
+            expectations: Vec::new(),
         };
         Judgement {
             verdict: Verdict::Scored(card),
@@ -227,7 +228,7 @@ mod tests {
                 JudgeQuestion { category: "c".into(), expectation: Some(1), text: "?".into() };
             let answer = QuestionAnswer {
                 question,
-                by: AnsweredBy::Model,
+                by: ReadingKind::Model,
                 raw: 0.9,
                 neither: 0.0,
                 relative: 1.0,

@@ -276,7 +276,7 @@ fn share(count: usize, total: usize) -> String {
 fn facts(run: &CiRunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
-    let fitness = models.judge_fitness.as_ref().map(JudgeFitness::sentence);
+    let fitness = models.judge_fitness.as_ref().map(JudgeFitness::summary);
     let suite = document.suite.as_ref().map(|suite| suite.path.clone());
     let known = [
         ("Judge", Some(models.judge.clone())),

@@ -66,3 +66,8 @@ pub(super) fn refuses(output: &str) -> bool {
     let opening: String = output.chars().take(OPENING).collect();
     REFUSAL.is_match(&opening)
 }
+
+/// Returns true if a text holds a refusal anywhere.
+pub(super) fn refuses_anywhere(text: &str) -> bool {
+    REFUSAL.is_match(text)
+}
