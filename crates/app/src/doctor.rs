@@ -34,7 +34,7 @@ pub struct Finding {
     /// The result.
     pub detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// How to mend it; a finding that is ok and has advice is a warning.
+    /// Advice on how to fix it. With advice, a finding that is ok is a warning.
     pub advice: Option<String>,
 }
 

@@ -69,7 +69,7 @@ pub struct JudgeIdentity {
 struct JudgeMeasurement {
     judge: JudgeIdentity,
     fitness: JudgeFitness,
-    /// Those of earlier versions have none, and are measured again.
+    /// Empty in measurements of earlier versions, which are repeated.
     #[serde(default)]
     scores: KnownScores,
 }
@@ -296,7 +296,7 @@ mod tests {
         }
         for known in &all {
             assert!(!known.scores.is_empty(), "{known:?}");
-            // Whoever changes the questions or the rubric measures the default model again:
+            // After a change of questions, rules or rubric, measure the default model again:
             // `selftest judge bench --held-out` leaves the new files in the cache folder.
             let prompt_digest = prompt_digest(&library, probability::TEMPLATE);
             assert_eq!(known.judge.prompt_digest, prompt_digest, "measured with other questions");

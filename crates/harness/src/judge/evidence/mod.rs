@@ -20,16 +20,16 @@ use clause::{Clause, clauses, coverage, share, stems};
 use edit::{Change, Statement};
 use quantity::{Quantity, quantities};
 
-/// Likeness from which on a statement is a copy with changes.
+/// Minimum likeness of a statement that counts as a changed copy of another one.
 const COPY: f64 = 0.7;
 
-/// Fewest words of a statement that can be a copy of another one.
+/// Minimum number of words of such a statement.
 const SHORTEST_COPY: usize = 3;
 
-/// Longest text in words that is compared as a whole.
+/// Maximum number of words of a text that is compared as a whole.
 const MAX_COMPARED: usize = 300;
 
-/// Most statements that each part of an answer is compared with.
+/// Maximum number of statements that each part of an answer is compared with.
 const MAX_STATEMENTS: usize = 400;
 
 /// Words on each side of a number that say what it counts.

@@ -1,5 +1,5 @@
-//! Whether two clauses with the same words say the opposite: a negation more or less, or a word of
-//! the other direction. Pure.
+//! Detects clauses that say the opposite in nearly the same words: by one more negation, or by an
+//! antonym. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -184,7 +184,7 @@ pub(super) struct Polarity {
     axes: BTreeMap<usize, i8>,
 }
 
-/// How two clauses about the same thing relate.
+/// The relation of two clauses about the same thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opposition {
     /// They say the same, as far as words tell.
