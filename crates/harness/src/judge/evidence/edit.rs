@@ -25,6 +25,8 @@ pub(super) struct Statement {
     words: Vec<String>,
     /// The same in lower case.
     folded: Vec<String>,
+    /// The same, sorted.
+    sorted: Vec<String>,
 }
 
 impl Statement {
@@ -32,8 +34,10 @@ impl Statement {
     pub(super) fn new(text: &str) -> Self {
         let words: Vec<String> =
             TOKEN.find_iter(text).map(|token| token.as_str().to_owned()).collect();
-        let folded = words.iter().map(|word| fold(word)).collect();
-        Self { words, folded }
+        let folded: Vec<String> = words.iter().map(|word| fold(word)).collect();
+        let mut sorted = folded.clone();
+        sorted.sort_unstable();
+        Self { words, folded, sorted }
     }
 
     /// Returns the number of words.
@@ -41,10 +45,27 @@ impl Statement {
         self.words.len()
     }
 
-    /// Returns false if the lengths alone rule out that the two are so alike.
+    /// Returns false if lengths or words rule out that the two are so alike: at best, all common words
+    /// stand in the same order.
     pub(super) fn may_be_like(&self, other: &Self, likeness: f64) -> bool {
-        let least = self.len().min(other.len());
-        2.0 * share(least, self.len() + other.len()) >= likeness
+        let both = self.len() + other.len();
+        if 2.0 * share(self.len().min(other.len()), both) < likeness {
+            return false;
+        }
+        let (mut a, mut b) = (self.sorted.iter().peekable(), other.sorted.iter().peekable());
+        let mut common = 0;
+        while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
+            match left.cmp(right) {
+                std::cmp::Ordering::Less => drop(a.next()),
+                std::cmp::Ordering::Greater => drop(b.next()),
+                std::cmp::Ordering::Equal => {
+                    common += 1;
+                    a.next();
+                    b.next();
+                }
+            }
+        }
+        2.0 * share(common, both) >= likeness
     }
 }
 

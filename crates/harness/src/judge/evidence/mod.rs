@@ -32,6 +32,10 @@ const MAX_COMPARED: usize = 300;
 /// Maximum number of statements that each part of an answer is compared with.
 const MAX_STATEMENTS: usize = 400;
 
+/// Maximum number of pairs of words that are compared in one answer. Texts that repeat themselves are
+/// all alike, and would take minutes.
+const MAX_PAIRS: usize = 20_000_000;
+
 /// Words on each side of a number that say what it counts.
 const WINDOW: usize = 5;
 
@@ -263,10 +267,15 @@ fn find_edits(evidence: &JudgeEvidence, known: &Known<'_>, said: &str, found: &m
         .take(MAX_STATEMENTS)
         .collect();
     let mut values = BTreeMap::<ReadingKind, (f64, Option<String>)>::new();
+    let mut pairs = 0_usize;
     for part in &parts {
         let best = statements
             .iter()
             .filter(|known| known.may_be_like(part, COPY))
+            .take_while(|known| {
+                pairs = pairs.saturating_add(known.len() * part.len());
+                pairs <= MAX_PAIRS
+            })
             .map(|known| edit::compare(known, part))
             .filter(|(likeness, _)| *likeness >= COPY)
             .max_by(|a, b| a.0.total_cmp(&b.0));
@@ -305,6 +314,11 @@ const fn kinds(change: Change) -> [(ReadingKind, bool); 8] {
 /// is missing, or if the answer holds one that nothing known says.
 fn agreement(evidence: &JudgeEvidence, statements: &[Statement]) -> f64 {
     let Some(reference) = &evidence.case.grounds.reference else { return 0.0 };
+    let (output, limit) = (&evidence.output, 8 * reference.len().max(MAX_COMPARED));
+    if output.len() > limit || Statement::new(output).len() > MAX_COMPARED {
+        // Much more than the reference is not the reference.
+        return 0.0;
+    }
     if form_of(reference) != form_of(&evidence.output) {
         return 0.0;
     }

@@ -299,24 +299,27 @@ static AFTER: LazyLock<Regex> = LazyLock::new(|| {
 });
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| regex(r"\p{L}+|\p{Han}+"));
 
+/// Converts full-width digits to ASCII.
+fn ascii_digits(number: &str) -> String {
+    let ascii = |c: char| match c {
+        '０'..='９' => char::from_digit(u32::from(c) - u32::from('０'), 10).unwrap_or(c),
+        _ => c,
+    };
+    number.chars().map(ascii).collect()
+}
+
 /// Returns every quantity of a text, in order.
 pub(super) fn quantities(text: &str) -> Vec<Quantity> {
-    let text = text.replace('０', "0");
-    let text: String = text
-        .chars()
-        .map(|c| match c {
-            '１'..='９' => char::from_digit(u32::from(c) - u32::from('０'), 10).unwrap_or(c),
-            _ => c,
-        })
-        .collect();
     let mut found = Vec::new();
-    let mut taken: Vec<Range<usize>> = ITEM.find_iter(&text).map(|item| item.range()).collect();
+    let mut taken: Vec<Range<usize>> = ITEM.find_iter(text).map(|item| item.range()).collect();
     let is_free = |taken: &[Range<usize>], range: &Range<usize>| {
         taken.iter().all(|other| other.end <= range.start || range.end <= other.start)
     };
-    for date in ISO_DATE.captures_iter(&text) {
+    for date in ISO_DATE.captures_iter(text) {
         let range = date.get(0).map_or(0..0, |all| all.range());
-        let part = |index: usize| date.get(index).and_then(|part| part.as_str().parse().ok());
+        let part = |index: usize| {
+            date.get(index).and_then(|part| ascii_digits(part.as_str()).parse().ok())
+        };
         let parts: [Option<f64>; 3] = match part(1) {
             Some(year) => [Some(year), part(2), part(3)],
             None => [part(6), part(5), part(4)],
@@ -328,13 +331,14 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
         }
         taken.push(range);
     }
-    for clock in CLOCK.captures_iter(&text) {
+    for clock in CLOCK.captures_iter(text) {
         let range = clock.get(0).map_or(0..0, |all| all.range());
         if !is_free(&taken, &range) {
             continue;
         }
-        let part =
-            |index: usize| clock.get(index).and_then(|part| part.as_str().parse::<f64>().ok());
+        let part = |index: usize| {
+            clock.get(index).and_then(|part| ascii_digits(part.as_str()).parse::<f64>().ok())
+        };
         let hours = part(1).or(part(4)).or(part(6)).unwrap_or_default();
         let minutes = part(2).or(part(5)).or(part(7)).unwrap_or_default();
         let half = clock.get(3).map(|half| half.as_str().to_lowercase());
@@ -352,7 +356,7 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
         found.push(Quantity { values, unit, range: range.clone(), is_digits: true });
         taken.push(range);
     }
-    for number in NUMBER.find_iter(&text) {
+    for number in NUMBER.find_iter(text) {
         let range = number.range();
         // Digits inside of a name belong to the name.
         let before = text[..range.start].chars().next_back();
@@ -368,12 +372,12 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
             Some((unit, length)) => (Some(unit), range.end + length),
             None => (money, range.end),
         };
-        let values = values(number.as_str());
+        let values = values(&ascii_digits(number.as_str()));
         found.push(Quantity { values, unit, range: range.start..end, is_digits: true });
     }
-    words(&text, &mut found);
+    words(text, &mut found);
     for quantity in &mut found {
-        extend(&text, quantity);
+        extend(text, quantity);
     }
     // The minutes of `1 h 30` are no number of their own.
     let spans: Vec<Range<usize>> = found.iter().map(|quantity| quantity.range.clone()).collect();
@@ -601,7 +605,7 @@ fn number_words(tokens: &[(Range<usize>, String)]) -> Option<(f64, usize)> {
         at += 1;
         used = at;
     }
-    Some((f64::from(total + current?), used)).filter(|(_, used)| *used > 0)
+    Some((f64::from(total.saturating_add(current?)), used)).filter(|(_, used)| *used > 0)
 }
 
 #[cfg(test)]
@@ -629,6 +633,7 @@ mod tests {
             ("2026-11-03", "3 November 2026"),
             ("half an hour", "30 minutes"),
             ("5 %", "five percent"),
+            ("料金は２５円", "25円"),
             ("5月", "May"),
             ("2 h", "120 minutes"),
             ("a quarter of an hour", "15 min"),
@@ -650,6 +655,16 @@ mod tests {
         ] {
             assert!(!same(a, b), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_range_is_of_the_text_itself() {
+        let text = "料金は２５円、または 30 円です";
+        let found = quantities(text);
+        let written: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+        assert_eq!(written, ["２５円", "30 円"]);
+        let huge = "million million thousand million ".repeat(50);
+        assert!(!quantities(&huge).is_empty());
     }
 
     #[test]
