@@ -299,6 +299,9 @@ static AFTER: LazyLock<Regex> = LazyLock::new(|| {
 });
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| regex(r"\p{L}+|\p{Han}+"));
 
+/// Maximum number of quantities of a text: each is compared with those of other texts.
+const MAX_QUANTITIES: usize = 200;
+
 /// Converts full-width digits to ASCII.
 fn ascii_digits(number: &str) -> String {
     let ascii = |c: char| match c {
@@ -379,6 +382,8 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
     for quantity in &mut found {
         extend(text, quantity);
     }
+    // Each is compared with each.
+    found.truncate(4 * MAX_QUANTITIES);
     // The minutes of `1 h 30` are no number of their own.
     let spans: Vec<Range<usize>> = found.iter().map(|quantity| quantity.range.clone()).collect();
     found.retain(|quantity| {
@@ -388,6 +393,7 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
             .all(|other| other == range || !(other.start < range.start && range.end <= other.end))
     });
     found.sort_by_key(|quantity| quantity.range.start);
+    found.truncate(MAX_QUANTITIES);
     found
 }
 

@@ -267,14 +267,6 @@ mod tests {
         assert!(said.iter().all(|answer| answer.by != ReadingKind::Danger), "{said:?}");
     }
 
-    #[test]
-    fn an_answer_that_repeats_itself_is_read_in_bounded_steps() {
-        let sentence = format!("{}.\n", "one two three four five ".repeat(50));
-        let mut about = evidence(&sentence.repeat(400));
-        about.case.grounds.reference = Some(sentence.repeat(400));
-        assert!(!rule_answers(&Rubric::default(), &about).is_empty());
-    }
-
     /// The share of good answers, and of bad ones, that a finding of these kinds is about.
     fn shares(set: AnswerSet, kinds: &[ReadingKind]) -> [f64; 2] {
         let (mut found, mut all) = ([0.0; 2], [0.0; 2]);
