@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use selftest_app::{AppError, Project, read_baseline};
 use selftest_config::ResolvedConfig;
+use selftest_harness::gate::anchors::anchors_file;
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::outcome::repeats::RepeatedResult;
 use selftest_reports::accept::{AcceptedBaseline, accept};
@@ -23,7 +24,8 @@ use crate::ui::{eprint, print};
 /// Actions on the baseline.
 #[derive(Debug, Subcommand)]
 pub enum BaselineAction {
-    /// Write the results of a run to the baseline, which you commit; replaces the previous one
+    /// Write the results of a run to the baseline, and up to ten of its judged answers to
+    /// selftest-anchors.json beside it; you commit both, and they replace the previous ones
     Accept {
         /// The run: its id, its JSON report, or `latest`
         #[arg(default_value = "latest")]
@@ -78,7 +80,7 @@ fn write(
     path: &Path,
 ) -> Result<Exit, AppError> {
     let report = selftest_app::find_report(project, resolved, run)?;
-    let AcceptedBaseline { baseline, left_out } = accept(&report).map_err(|why| {
+    let AcceptedBaseline { baseline, anchors, left_out } = accept(&report).map_err(|why| {
         AppError::usage(anyhow!("{} cannot be a baseline: {why}", report.run_id))
             .hint(Some("run the whole suite, and accept that run"))
     })?;
@@ -87,6 +89,15 @@ fn write(
     file::replace(path, report.run_id.as_str(), &baseline.text())
         .map_err(|why| AppError::setup(anyhow!("cannot write {}: {why}", path.display())))?;
     print(&format!("{}\n", path.display()))?;
+    let beside = anchors_file(path);
+    if anchors.cases.is_empty() {
+        // The answers of an earlier baseline say nothing about this one.
+        file::remove_if_present(&beside)
+    } else {
+        print(&format!("{}\n", beside.display()))?;
+        file::replace(&beside, report.run_id.as_str(), &anchors.text())
+    }
+    .map_err(|why| AppError::setup(anyhow!("cannot write {}: {why}", beside.display())))?;
     let count = plural(baseline.cases.len() as u64, "case");
     eprint(&format!("{count} of {} accepted: {}\n", report.run_id, results(&baseline)));
     if !left_out.is_empty() {

@@ -237,9 +237,18 @@ fn a_baseline_of_another_judge_is_said_and_not_compared() {
     let workspace = judged();
     let strict = || ModelServer::script().judge(|call| verdict(call, 0.2));
     let (run, _) = gated(&workspace, strict(), &[]);
-    let report = run.exit(1).stdout_report();
-    let case = &report.0["gate"]["cases"][0];
+    // Under the same name it decides the baseline's own answers differently: it is named, and the
+    // agent is not blamed.
+    let run = run.exit(3);
+    let report = run.stdout_report();
+    let gate = &report.0["gate"];
+    let case = &gate["cases"][0];
     assert_eq!((&case["score_before"], &case["score"]), (&json!(0.9), &json!(0.2)));
+    assert_eq!(change(&report, "clear"), Some("judge_moved"));
+    assert_eq!(gate["attribution"]["judge_moved"], true);
+    assert!((gate["attribution"]["judge"]["mean"].as_f64().unwrap() + 0.7).abs() < 1e-9);
+    let page = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
+    assert!(page.contains("the judge moved: -0.70 on 1 anchor"), "{page}");
 
     let (run, _) = gated(&workspace, strict(), &["--judge-model=openai/other"]);
     let run = run.exit(3).stderr_contains("another model judges: openai/other now");
@@ -258,6 +267,51 @@ fn a_baseline_of_another_judge_is_said_and_not_compared() {
         .judge(|_| json!({ "explanation": "x", "score_tone": 1.0, "tone": 1.0 }));
     let (run, _) = gated(&other, judge, &[]);
     let _ = run.stderr_contains("the rubric has changed");
+}
+
+#[test]
+fn an_agent_that_got_worse_is_blamed_and_not_its_judge() {
+    let workspace = judged();
+    let script = ModelServer::script()
+        .sut(|_| json!({ "status": "COMPLETE", "output": "rubbish" }))
+        .judge(|call| verdict(call, if call.text().contains("rubbish") { 0.2 } else { 0.9 }));
+    let (run, server) = gated(&workspace, script, &[]);
+    let report = run.exit(1).stdout_report();
+    assert_eq!(change(&report, "clear"), Some("regression"));
+    let attribution = &report.0["gate"]["attribution"];
+    let found = (&attribution["judge_moved"], &attribution["anchors"], &attribution["flipped"]);
+    assert_eq!(found, (&json!(false), &json!(1), &json!(0)));
+    assert!((attribution["agent"]["mean"].as_f64().unwrap() + 0.7).abs() < 1e-9, "{attribution}");
+    let anchors =
+        server.calls(Role::Judge).iter().filter(|call| !call.text().contains("rubbish")).count();
+    assert_eq!(anchors, 1, "the answer of the baseline is judged once more");
+    // Two runs are split the same way: their answers differ, and the judge is the same one.
+    let found = workspace.clone().args(["compare", "latest", &report.run_id(), "--json"]).run();
+    let found: Value = serde_json::from_str(&found.exit(0).stdout).unwrap();
+    assert_eq!(found["attribution"]["agent"]["mean"], 0.0, "a run against itself");
+    assert_eq!(found["attribution"]["anchors"], 1);
+}
+
+#[test]
+fn anchors_belong_to_their_baseline() {
+    let workspace = judged();
+    let path = "config/selftest-anchors.json";
+    let text = std::fs::read_to_string(workspace.path(path)).unwrap();
+    let run_id =
+        serde_json::from_str::<Value>(&text).unwrap()["run_id"].as_str().unwrap().to_owned();
+    let other =
+        workspace.clone().file(path, text.replace(&run_id, "selftest-20260101-0000-other1"));
+    let (run, _) = gated(&other, ModelServer::script(), &[]);
+    let run = run.exit(0).stderr_contains("belongs to another baseline");
+    assert!(run.stdout_report().0["gate"]["attribution"]["judge"].is_null());
+    for (text, why) in [("{}", "schema_version"), ("{\"schema_version\": 9}", "version 9")] {
+        let (run, server) = gated(&workspace.clone().file(path, text), ModelServer::script(), &[]);
+        let _ = run.exit(2).one_error(&["config/selftest-anchors.json", why]);
+        assert!(server.all_calls().is_empty());
+    }
+    // Checks alone leave nothing for a judge to judge again.
+    let checked = accepted(&["a"], bad_at(&[]));
+    assert!(!checked.path(path).exists());
 }
 
 #[test]

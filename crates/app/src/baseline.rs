@@ -12,8 +12,10 @@ use crate::project::Project;
 use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunHeader;
+use selftest_harness::gate::anchors::{AnchorSet, anchors_file};
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::gate::{BaselineGate, RunGate};
+use selftest_harness::run::plan::{PlannedCase, ScenarioDefaults, plan_stored};
 
 /// Maximum size of a baseline in bytes: far more than ten thousand cases need.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -45,6 +47,16 @@ pub(crate) fn open_baseline(
 
 /// Reads a baseline. Returns `None` if the file is missing.
 pub fn read_baseline(path: &Path) -> Result<Option<Baseline>, AppError> {
+    let Some(text) = read_bounded(path)? else { return Ok(None) };
+    let baseline = Baseline::read(&text).map_err(|error| {
+        AppError::usage(anyhow!("{}: {error}", path.display()))
+            .hint(Some("accept a new one with `selftest baseline accept`"))
+    })?;
+    Ok(Some(baseline))
+}
+
+/// Reads a file of limited size. Returns `None` if it is missing.
+fn read_bounded(path: &Path) -> Result<Option<String>, AppError> {
     let shown = path.display();
     let unreadable = |why: &dyn std::fmt::Display| AppError::usage(anyhow!("{shown}: {why}"));
     match fs::metadata(path) {
@@ -56,11 +68,31 @@ pub fn read_baseline(path: &Path) -> Result<Option<Baseline>, AppError> {
         }
         Ok(_) => {}
     }
-    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
-    let baseline = Baseline::read(&text).map_err(|error| {
-        unreadable(&error).hint(Some("accept a new one with `selftest baseline accept`"))
+    fs::read_to_string(path).map(Some).map_err(|error| unreadable(&error))
+}
+
+/// Reads the anchors of a baseline, planned to be judged again. Returns none if there is no such
+/// file or if it belongs to another baseline.
+pub(crate) fn plan_anchors(
+    project: &Project,
+    opened: Option<&OpenedBaseline>,
+    defaults: ScenarioDefaults,
+) -> Result<Vec<PlannedCase>, AppError> {
+    let Some(OpenedBaseline { baseline, path }) = opened else { return Ok(Vec::new()) };
+    let path = anchors_file(path);
+    let Some(text) = read_bounded(&path)? else { return Ok(Vec::new()) };
+    let anchors = AnchorSet::read(&text).map_err(|error| {
+        AppError::usage(anyhow!("{}: {error}", path.display())).hint(Some(ACCEPT))
     })?;
-    Ok(Some(baseline))
+    if anchors.run_id != baseline.run_id {
+        project.notify(&format!(
+            "warning: {}: it belongs to another baseline, so that the judge is not measured\n\
+             hint: accept both again with `selftest baseline accept`\n",
+            path.display()
+        ));
+        return Ok(Vec::new());
+    }
+    Ok(plan_stored(anchors.cases, defaults))
 }
 
 /// Returns the ids of all existing cases, whether selected or not; `None` if only some are known.

@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow};
 use crate::error::AppError;
 use crate::frontend::Frontend;
 use selftest_config::{self as config, Environment, FlagValue, ParsedFileCache, ResolvedConfig};
+use selftest_harness::gate::anchors::anchors_file;
 use selftest_harness::gate::baseline;
 use selftest_harness::sut::project::ANSWER_KEYS;
 use selftest_reports::ci::ReportRequest;
@@ -132,11 +133,15 @@ impl Project {
         let weekly = self.shown.join(&resolved.config.grade.weekly_folder);
         // The system under test need not know what it is compared with.
         let baseline = self.baseline_file(resolved);
+        let anchors = anchors_file(&baseline);
         let requests = self.report_requests(resolved);
         let asked = requests.iter().filter_map(ReportRequest::path).map(Path::to_owned);
         let asked: Vec<PathBuf> = asked.collect();
-        let shown =
-            resolved.path.iter().chain([&json, &markdown, &weekly, &baseline]).chain(&asked);
+        let shown = resolved
+            .path
+            .iter()
+            .chain([&json, &markdown, &weekly, &baseline, &anchors])
+            .chain(&asked);
         paths.extend(shown.filter_map(|path| std::path::absolute(path).ok()));
         paths.sort();
         paths.dedup();

@@ -102,6 +102,7 @@ pub(crate) async fn run_cases(
         return Ok(None);
     }
     let opened = baseline::open_baseline(project, resolved)?;
+    let anchors = baseline::plan_anchors(project, opened.as_ref(), defaults(&resolved.config))?;
     // Generated cases are others in each run.
     let sut_digest = match suite {
         Some(_) => changed::sut_digest(project, resolved)?,
@@ -142,6 +143,7 @@ pub(crate) async fn run_cases(
         fail_fast: args.gate.fail_fast,
         limits: args.limits,
         recalled: earlier.cases.to_vec(),
+        anchors,
         ..RunOptions::new(gate, project.frontend().cancellation())
     };
     let journal = start.journal(project, resolved, &header, digests)?;

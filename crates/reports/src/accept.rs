@@ -2,6 +2,7 @@
 
 use crate::document::ReportDocument;
 use selftest_checks::scenario::GeneratedCase;
+use selftest_harness::gate::anchors::AnchorSet;
 use selftest_harness::gate::baseline::{BASELINE_VERSION, Baseline, BaselineCase, case_digest_of};
 use selftest_harness::gate::finding::TrialGroup;
 use selftest_harness::outcome::CaseResult;
@@ -12,6 +13,8 @@ use selftest_harness::outcome::repeats::RepeatedResult;
 pub struct AcceptedBaseline {
     /// The results.
     pub baseline: Baseline,
+    /// Answers that later runs judge again.
+    pub anchors: AnchorSet,
     /// IDs of cases without a result: those that were not run or have no prompt.
     pub left_out: Vec<String>,
 }
@@ -59,7 +62,8 @@ pub fn accept(report: &ReportDocument) -> Result<AcceptedBaseline, AcceptError> 
         judge,
         cases,
     };
-    Ok(AcceptedBaseline { baseline, left_out })
+    let anchors = AnchorSet::choose(&baseline.run_id, results);
+    Ok(AcceptedBaseline { baseline, anchors, left_out })
 }
 
 /// Returns a case in the form of a baseline; `None` if it was never run.
@@ -99,10 +103,12 @@ mod tests {
 
     #[test]
     fn the_text_of_a_baseline_is_read_again_and_has_a_line_for_each_case() {
-        let AcceptedBaseline { baseline, left_out } = accept(&report()).unwrap();
+        let AcceptedBaseline { baseline, anchors, left_out } = accept(&report()).unwrap();
         assert_eq!(left_out, ["generation", "skipped"], "what was not run has no result");
         let text = baseline.text();
         assert_eq!(Baseline::read(&text).unwrap(), baseline);
+        assert!(!anchors.cases.is_empty() && anchors.cases.iter().all(CaseResult::is_by_judge));
+        assert_eq!(AnchorSet::read(&anchors.text()).unwrap(), anchors);
         let lines = text.lines().filter(|line| line.contains("\"digest\"")).count();
         assert_eq!(lines, baseline.cases.len());
         assert!(text.len() < 400 * baseline.cases.len() + 1_000, "{}", text.len());
@@ -159,7 +165,7 @@ mod tests {
         };
         let weighed = |cases: &[Arc<CaseResult>]| {
             let all: Vec<&CaseResult> = cases.iter().map(|case| &**case).collect();
-            let finding = gate.finding(all.iter().copied());
+            let finding = gate.finding(all.iter().copied(), &[]);
             let regressions = finding.cases_with(CaseChange::Regression).count();
             (gate.to_confirm(&all).len(), regressions)
         };

@@ -298,6 +298,7 @@ mod tests {
             baseline: "config/selftest-baseline.json".to_owned(),
             baseline_run_id: "selftest-20260205-0800-mnpqrs".to_owned(),
             judge_difference: None,
+            attribution: None,
             compared: 12,
             passed_before: 10,
             trials_needed: 3,

@@ -29,6 +29,14 @@ pub fn replace_with(
         })
 }
 
+/// Removes a file. A file that is not there counts as removed.
+pub fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
 /// Reads a file of at most `most` bytes of UTF-8; the message says why it cannot be read.
 pub fn read_bounded_text(path: &Path, most: u64) -> Result<String, String> {
     File::open(path).map_err(|error| error.to_string()).and_then(|file| bounded_text(file, most))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attribution::{Anchor, ChangeAttribution};
 use super::baseline::{BaselineCase, overall};
 use super::rule::{RELIABLE, RegressionRule, RegressionVerdict};
 use super::{BaselineGate, BaselineStanding, GateMode};
@@ -32,6 +33,8 @@ pub enum CaseChange {
     Flaky,
     /// Passed then, has no verdict now.
     Undecided,
+    /// Passed then; fails now by the scores of a judge that decides identical answers differently.
+    JudgeMoved,
     /// Did not pass then, and does not pass now.
     StillFailing,
     /// Failed then, passes now.
@@ -50,6 +53,7 @@ impl CaseChange {
             Self::Unconfirmed => "NOT CONFIRMED",
             Self::Flaky => "FLAKY",
             Self::Undecided => "NO VERDICT",
+            Self::JudgeMoved => "JUDGE MOVED",
             Self::StillFailing => "STILL FAILING",
             Self::Fixed => "FIXED",
             Self::New => "NEW",
@@ -99,6 +103,9 @@ pub struct GateFinding {
     /// True if too many cases failed at once to be chance, so that the failures count without
     /// retries.
     pub beyond_chance: bool,
+    /// The change since the baseline by cause. Absent if nothing is known about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<ChangeAttribution>,
     /// Cases that changed, worst first.
     pub cases: Vec<GatedCase>,
     /// Cases of the baseline that no longer exist.
@@ -222,7 +229,7 @@ fn count(items: impl Iterator) -> u32 {
 }
 
 impl GateFinding {
-    pub(super) fn of(gate: &BaselineGate, all: &[TrialGroup<'_>]) -> Self {
+    pub(super) fn of(gate: &BaselineGate, all: &[TrialGroup<'_>], anchors: &[Anchor]) -> Self {
         let rule = gate.rule();
         let misses = all.iter().filter(|trials| gate.is_first_miss(trials)).count();
         let mut finding = Self {
@@ -230,6 +237,11 @@ impl GateFinding {
             baseline: gate.path.clone(),
             baseline_run_id: gate.baseline.run_id.clone(),
             judge_difference: gate.judge_difference(),
+            attribution: ChangeAttribution::of(
+                &gate.case_shifts(all),
+                anchors,
+                gate.judge_difference().is_none(),
+            ),
             compared: 0,
             passed_before: 0,
             trials_needed: rule.trials_needed(),
@@ -268,6 +280,11 @@ impl GateFinding {
                 RegressionVerdict::Unconfirmed | RegressionVerdict::Flaky if trials.broke_out() => {
                     CaseChange::Regression
                 }
+                RegressionVerdict::Regression | RegressionVerdict::Unconfirmed
+                    if self.has_judge_moved() && trials.first().is_by_judge() =>
+                {
+                    CaseChange::JudgeMoved
+                }
                 RegressionVerdict::Regression => CaseChange::Regression,
                 RegressionVerdict::Flaky => CaseChange::Flaky,
                 RegressionVerdict::Unconfirmed => CaseChange::Unconfirmed,
@@ -287,6 +304,11 @@ impl GateFinding {
         self.cases.push(trials.to_gated(change, trials.reason(), Some(then)));
     }
 
+    /// Returns true if the judge decides the baseline's answers differently than then.
+    pub fn has_judge_moved(&self) -> bool {
+        self.attribution.as_ref().is_some_and(|attribution| attribution.judge_moved)
+    }
+
     /// Returns the cases with this change.
     pub fn cases_with(&self, change: CaseChange) -> impl Iterator<Item = &GatedCase> + Clone {
         self.cases.iter().filter(move |case| case.change == change)
@@ -303,8 +325,10 @@ impl GateFinding {
             return every_case;
         }
         // In mode `both`, new and previously failing cases have to pass as well.
-        let is_other_failure =
-            |case: &GatedCase| case.passed < case.decided && case.change != CaseChange::Flaky;
+        let is_other_failure = |case: &GatedCase| {
+            let excused = [CaseChange::Flaky, CaseChange::JudgeMoved];
+            case.passed < case.decided && !excused.contains(&case.change)
+        };
         let both = self.mode == GateMode::Both;
         if self.count(CaseChange::Regression) > 0
             || (both && self.cases.iter().any(is_other_failure))
@@ -319,7 +343,9 @@ impl GateFinding {
             };
         }
         // Neither an undecided regression nor a comparison of nothing passes the gate.
-        let open = self.count(CaseChange::Unconfirmed) + self.count(CaseChange::Undecided);
+        let open = self.count(CaseChange::Unconfirmed)
+            + self.count(CaseChange::Undecided)
+            + self.count(CaseChange::JudgeMoved);
         if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {
             return RunOutcome::Inconclusive;
         }
@@ -342,6 +368,7 @@ impl GateFinding {
                 "{why}: what a judge decides is not compared; accept a new baseline"
             ));
         }
+        sentences.extend(self.attribution.as_ref().map(ChangeAttribution::sentence));
         if self.compared == 0 {
             sentences.push(
                 "nothing could be compared: generated cases are others in each run, `selftest \
@@ -378,6 +405,9 @@ impl GatedCase {
             }
             CaseChange::Flaky => format!("passed before, {passed} of {trials} now"),
             CaseChange::Undecided => "passed before, has no verdict now".to_owned(),
+            CaseChange::JudgeMoved => {
+                "passed before, fails now by a judge that decides differently".to_owned()
+            }
             CaseChange::StillFailing => "did not pass before either".to_owned(),
             CaseChange::Fixed => "failed before, passes now".to_owned(),
             CaseChange::New if passed == decided && *decided > 0 => "passes".to_owned(),

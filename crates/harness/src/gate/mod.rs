@@ -4,6 +4,8 @@
 //! The gate decides which cases are retried and what the outcome is. It runs, reads and writes
 //! nothing.
 
+pub mod anchors;
+pub mod attribution;
 pub mod baseline;
 pub mod finding;
 pub mod rule;
@@ -14,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{CaseResult, CaseStatus};
+use attribution::{Anchor, CaseShifts, infrastructure_failure};
 use baseline::{Baseline, BaselineCase, JudgeIdentity};
 use finding::{GateFinding, TrialGroup};
 use rule::RegressionRule;
@@ -168,8 +171,34 @@ impl BaselineGate {
             && matches!(self.standing(trials.first()), BaselineStanding::Accepted(then) if then.passed_all())
     }
 
-    /// Compares a run with the baseline.
-    pub fn finding<'a>(&self, cases: impl IntoIterator<Item = &'a CaseResult>) -> GateFinding {
-        GateFinding::of(self, &TrialGroup::by_case(cases))
+    /// Compares a run with the baseline. `anchors` are the answers of the baseline's run that this
+    /// run's judge judged again.
+    pub fn finding<'a>(
+        &self,
+        cases: impl IntoIterator<Item = &'a CaseResult>,
+        anchors: &[Anchor],
+    ) -> GateFinding {
+        GateFinding::of(self, &TrialGroup::by_case(cases), anchors)
+    }
+
+    /// Returns how the cases with an entry in the baseline changed, whichever judge scored them.
+    pub(crate) fn case_shifts(&self, all: &[TrialGroup<'_>]) -> CaseShifts {
+        let mut shifts = CaseShifts::default();
+        for trials in all {
+            shifts.not_run.extend(infrastructure_failure(trials.first()));
+            let Some(then) = self.baseline.case(trials.id()) else { continue };
+            if baseline::case_digest_of(trials.first()).as_ref() != Some(&then.digest) {
+                continue;
+            }
+            if then.judged {
+                let scores = then.score.zip(trials.score());
+                shifts.judged.extend(scores.map(|(then, now)| now.get() - then.get()));
+            } else if trials.decided() > 0 && then.trials > 0 {
+                let share = |passed: u32, of: u32| f64::from(passed) / f64::from(of);
+                let now = share(trials.passed(), trials.decided());
+                shifts.checked.push(now - share(then.passed, then.trials));
+            }
+        }
+        shifts
     }
 }

@@ -68,8 +68,8 @@ pub async fn execute_arms(
     drop(trials);
     let Arms { control, treatment } = runs;
     Arms {
-        control: control.finish(results.control, &RunGate::Absolute, None),
-        treatment: treatment.finish(results.treatment, &RunGate::Absolute, None),
+        control: control.finish(results.control, &RunGate::Absolute, &[], None),
+        treatment: treatment.finish(results.treatment, &RunGate::Absolute, &[], None),
     }
 }
 

@@ -17,6 +17,7 @@ use super::observe::EventSender;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
+use crate::gate::attribution::Anchor;
 use crate::gate::finding::GateFinding;
 use crate::gate::{BaselineGate, RunGate};
 use crate::outcome::case::Interruption;
@@ -48,6 +49,8 @@ pub struct RunOptions {
     pub limits: RunLimits,
     /// Cases that finished before the run was interrupted. They are not run again.
     pub recalled: Vec<Arc<CaseResult>>,
+    /// Recorded answers of the baseline's run, which are judged again after the last case.
+    pub anchors: Vec<PlannedCase>,
     /// Becomes true when the user interrupts. Cases in flight are then closed with the results so
     /// far, and the others are skipped.
     pub cancel: watch::Receiver<bool>,
@@ -57,7 +60,7 @@ impl RunOptions {
     /// Creates the options of a run that only the user can end early.
     pub fn new(gate: RunGate, cancel: watch::Receiver<bool>) -> Self {
         let (fail_fast, limits, recalled) = (false, RunLimits::default(), Vec::new());
-        Self { gate, fail_fast, limits, recalled, cancel }
+        Self { gate, fail_fast, limits, recalled, anchors: Vec::new(), cancel }
     }
 
     /// Returns how many of the last cases get their prompts prefetched. Cases with several
@@ -108,7 +111,9 @@ pub async fn execute(
     // A limit reached after the last case had finished does not change the outcome.
     let limit = results.spending.reached_limit(Instant::now());
     let is_short = results.cases.iter().any(|case| case.was_stopped_by_limit());
-    run.finish(results.cases, &course.gate, limit.filter(|_| is_short))
+    let limit = limit.filter(|_| is_short);
+    let anchors = run.judge_anchors(&course.anchors, concurrency, &results).await;
+    run.finish(results.cases, &course.gate, &anchors, limit)
 }
 
 /// The finished cases of a run.
@@ -344,11 +349,35 @@ impl<'a> RunExecution<'a> {
         }
     }
 
-    /// Sums up the run. `limit` is the limit that kept cases from being run.
+    /// Judges the anchors again. Returns those that have a score then and now; none if the run ends
+    /// early, because the verdicts of its cases are then worth more than the comparison.
+    async fn judge_anchors(
+        &self,
+        anchors: &[PlannedCase],
+        concurrency: usize,
+        results: &CaseResults<'_>,
+    ) -> Vec<Anchor> {
+        let is_over = *self.cancel.borrow()
+            || self.runner.outages.first().is_some()
+            || results.spending.reached_limit(Instant::now()).is_some();
+        if is_over || self.runner.judge.is_none() {
+            return Vec::new();
+        }
+        let last = results.plan.iter().map(|planned| planned.index).max().unwrap_or_default();
+        let trials = anchors
+            .iter()
+            .zip(last + results.again + 1..)
+            .map(|(planned, index)| self.start_trial(&PlannedCase { index, ..planned.clone() }));
+        let trials = stream::iter(trials).buffered(concurrency);
+        trials.filter_map(|case| ready(Anchor::of(&case))).collect().await
+    }
+
+    /// Sums up the run. `anchors` are the judged anchors of the gate's baseline. `limit` is the limit that kept cases from being run.
     pub(super) fn finish(
         self,
         mut results: Vec<Arc<CaseResult>>,
         rule: &RunGate,
+        anchors: &[Anchor],
         limit: Option<String>,
     ) -> RunResults {
         let (runner, events) = (self.runner, self.events);
@@ -366,7 +395,7 @@ impl<'a> RunExecution<'a> {
         let finding = match rule {
             RunGate::Absolute => None,
             RunGate::Baseline(gate) => {
-                Some(Arc::new(gate.finding(results.iter().map(|case| &**case))))
+                Some(Arc::new(gate.finding(results.iter().map(|case| &**case), anchors)))
             }
         };
         let outcome = match &finding {

@@ -65,7 +65,7 @@ impl ComparisonGroup {
             CaseChange::Fixed => Self::Better,
             CaseChange::StillFailing => Self::Same,
             CaseChange::New => Self::New,
-            CaseChange::NotCompared => Self::NotCompared,
+            CaseChange::NotCompared | CaseChange::JudgeMoved => Self::NotCompared,
         }
     }
 }
@@ -110,6 +110,7 @@ const fn label(change: CaseChange) -> &'static str {
         CaseChange::Unconfirmed => "worse, not confirmed",
         CaseChange::Flaky => "flaky",
         CaseChange::Undecided => "no verdict",
+        CaseChange::JudgeMoved => "not compared: the judge moved",
         CaseChange::StillFailing => "same, still failing",
         CaseChange::Fixed => "better",
         CaseChange::New => "new",

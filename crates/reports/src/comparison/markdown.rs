@@ -27,6 +27,9 @@ pub fn markdown(found: &RunComparison) -> String {
     }
     text.extend(measures(analysis).map(|line| format!("- {line}\n")));
     text.extend(analysis.within_cases().map(|line| format!("- {line}\n")));
+    if let Some(attribution) = &found.attribution {
+        text += &format!("- by cause: {}\n", inline(&attribution.sentence(), MAX_WORDS));
+    }
     text.extend(
         found.remarks.iter().map(|remark| format!("- note: {}\n", inline(remark, MAX_WORDS))),
     );

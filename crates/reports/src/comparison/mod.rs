@@ -3,6 +3,7 @@
 //! `experiment` decides whether a difference exceeds chance.
 
 pub mod aa;
+mod attribution;
 pub mod experiment;
 mod markdown;
 mod text;
@@ -16,6 +17,7 @@ use crate::document::{CaseDocument, ReportDocument};
 use selftest_checks::suite::case_digest;
 use selftest_harness::event::SuiteRun;
 use selftest_harness::experiment::{Arm, Arms, ExperimentAnalysis, ExperimentTrial, analyse};
+use selftest_harness::gate::attribution::ChangeAttribution;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::outcome::CaseStatus;
 use selftest_models::TokenUsage;
@@ -38,6 +40,8 @@ pub struct RunComparison {
     pub b: ComparedRun,
     /// The conclusion in one sentence.
     pub sentence: String,
+    /// The change by cause; absent if no case was decided in both.
+    pub attribution: Option<ChangeAttribution>,
     /// Caveats about the comparability of the runs.
     pub remarks: Vec<String>,
     /// The complete statistics.
@@ -72,6 +76,7 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
         a: side(a),
         b: side(b),
         sentence: analysis.sentence(NAMES),
+        attribution: attribution::attribution(a, b),
         remarks: remarks(a, b),
         analysis,
     })

@@ -25,6 +25,9 @@ pub fn text(found: &RunComparison, style: TerminalStyle) -> String {
     }
     text.push('\n');
     text += &analysis_text(&found.analysis, super::NAMES, style);
+    if let Some(attribution) = &found.attribution {
+        text += &format!("by cause: {}\n", terminal(&attribution.sentence(), MAX_WORDS));
+    }
     for remark in &found.remarks {
         text += &format!("{}: {remark}\n", style.paint(StatusColour::Unsure, "note"));
     }
