@@ -179,3 +179,21 @@ fn the_report_for_people_shows_the_checks() {
     let table: Vec<&str> = page[start..].lines().take(4).collect();
     let _ = run.snapshot_of("checks_markdown", &table.join("\n"));
 }
+
+#[test]
+fn counts_that_a_request_states_are_checked() {
+    let run = run(&format!(
+        "{}{}",
+        case("kept", "Tell me about it in exactly three lines.", "      - contains: port 80\n"),
+        case(
+            "missed",
+            "Say four lines or so. Answer in exactly two lines.",
+            "      - contains: port 80\n"
+        ),
+    ));
+    let run = run.exit(1);
+    let said = reasons(&run);
+    assert!(said.starts_with("kept: passed"), "{said}");
+    let why = "“the request: Answer in exactly two lines (by rule)”: 4 lines, 2 expected";
+    assert!(said.contains(why), "{said}");
+}

@@ -5,6 +5,8 @@
 pub mod check;
 pub mod evals;
 pub mod named_file;
+pub mod request;
 pub mod scenario;
+pub mod sentence;
 pub mod suite;
 pub mod task_status;

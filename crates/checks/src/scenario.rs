@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Check, CheckKind};
+use crate::request;
+use crate::sentence::{self, BY_RULE_SUFFIX};
 pub use crate::task_status::TaskStatus;
 use selftest_stats::score::{Score, Strictness};
 
@@ -133,6 +135,20 @@ impl GeneratedCase {
         checks.is_empty() || !expectations.is_empty() || !self.hints.trim().is_empty()
     }
 
+    /// Returns the checks of the case, and those that its last message states, if that asks for a
+    /// complete answer. The latter do not make a judge needless.
+    pub fn checks_after(&self, message: &str, expected: TaskStatus) -> Vec<Check> {
+        let mut checks = self.grounds.checks.clone();
+        if expected == TaskStatus::Complete && self.should_load().is_none() {
+            let stated = request::stated_checks(message).into_iter();
+            let is_new = |check: &Check| {
+                !self.grounds.checks.iter().any(|own| own.kind.name() == check.kind.name())
+            };
+            checks.extend(stated.filter(is_new));
+        }
+        checks
+    }
+
     /// Returns whether the skill should be loaded, for a case that checks nothing else.
     pub fn should_load(&self) -> Option<bool> {
         match &self.grounds.checks[..] {
@@ -181,6 +197,28 @@ impl CaseGrounds {
     /// Returns true if there are no grounds.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Turns expectations that state a check plainly into checks. With a reference they stay
+    /// expectations as well, because the judge then compares the whole answer.
+    ///
+    /// Checks of files stay expectations: not every system under test has a work folder.
+    pub fn state_checks(&mut self) {
+        let mut stated = Vec::new();
+        let keeps = self.reference.is_some();
+        self.expectations.retain(|sentence| {
+            let check = sentence::check_of(sentence);
+            let is_answer = |check: &Check| !check.walk().iter().any(|c| c.kind.needs_workspace());
+            let Some(check) = check.filter(is_answer) else { return true };
+            let name = format!("{sentence}{BY_RULE_SUFFIX}");
+            stated.push(Check { name: Some(name), ..check });
+            keeps
+        });
+        for check in stated {
+            if !self.checks.iter().any(|own| own.kind == check.kind) {
+                self.checks.push(check);
+            }
+        }
     }
 
     /// Merges in grounds written by people; these come first.

@@ -17,6 +17,9 @@ const MAX_SENTENCE: usize = 300;
 /// Longer literals are usually not meant verbatim.
 const MAX_LITERAL: usize = 200;
 
+/// Suffix of the name of a check that a rule made of a sentence.
+pub const BY_RULE_SUFFIX: &str = " (by rule)";
+
 /// Returns the check that a sentence means, if that is unambiguous.
 pub fn check_of(sentence: &str) -> Option<Check> {
     if sentence.len() > MAX_SENTENCE {
@@ -238,7 +241,7 @@ const PIECES: [(&str, &str); 12] = [
         "<n>",
         "(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,6}|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty)",
     ),
-    ("<unit>", "(?:lines?|words?|characters?|questions?)"),
+    ("<unit>", "(?:lines?|words?|characters?|questions?|bullet points?|bullets?|list items?)"),
 ];
 
 fn form(
@@ -393,7 +396,10 @@ static BOUND: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn count(_: &SentenceSkeleton, found: &Captures<'_>) -> Option<Value> {
-    let unit = found["what"].trim_end_matches('s');
+    let unit = match found["what"].trim_end_matches('s') {
+        "bullet" | "bullet point" | "list item" => "item",
+        unit => unit,
+    };
     let text = &found["bound"];
     let bound = BOUND.captures(text)?;
     let number = |group: &str| bound.name(group).and_then(|found| number(found.as_str()));

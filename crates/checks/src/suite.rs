@@ -99,6 +99,7 @@ impl SuiteCase {
             excerpts: self.excerpts.clone(),
             reference: self.reference.clone(),
         });
+        grounds.state_checks();
         GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone(), grounds }
     }
 }

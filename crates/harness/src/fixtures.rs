@@ -281,7 +281,15 @@ pub fn step(
 ) -> CaseStep {
     let reply = SutReply::new(actual, output);
     let input = input.to_owned();
-    CaseStep { kind, input, expected_status, reply: Some(reply), judgement, duration_ms: 700 }
+    CaseStep {
+        kind,
+        input,
+        expected_status,
+        reply: Some(reply),
+        written: Vec::new(),
+        judgement,
+        duration_ms: 700,
+    }
 }
 
 /// Returns a case of one step that answered COMPLETE as expected.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{CaseDocument, ReportDocument};
 use selftest_checks::check::CheckOutcome;
-use selftest_checks::evals::BY_RULE_SUFFIX;
+use selftest_checks::sentence::BY_RULE_SUFFIX;
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::CheckResult;
 use selftest_stats::{mean, standard_deviation};

@@ -33,6 +33,8 @@ pub enum CheckKind {
     Json(JsonCheck),
     /// Number of non-empty lines in the answer.
     Lines(CountBounds),
+    /// Number of items in the lists of the answer, without those of nested lists.
+    Items(CountBounds),
     /// Number of words in the answer.
     Words(CountBounds),
     /// Number of questions in the answer.

@@ -230,6 +230,7 @@ fn parse_leaf_kind(key: &str, value: &Value) -> Option<Result<CheckKind, String>
         "occurrences" => of(value, CheckKind::Occurrences),
         "json" => of::<JsonCheck>(value, CheckKind::Json),
         "lines" => bounds(CheckKind::Lines),
+        "items" => bounds(CheckKind::Items),
         "words" => bounds(CheckKind::Words),
         "questions" => bounds(CheckKind::Questions),
         "characters" => bounds(CheckKind::Characters),

@@ -130,6 +130,7 @@ fn properties_of_check() -> Vec<(&'static str, &'static str, Value)> {
             ),
         ),
         ("lines", "Lines of the answer that are not empty.", bounds()),
+        ("items", "Items in the lists of the answer, without those of nested lists.", bounds()),
         ("words", "Words of the answer.", bounds()),
         ("questions", "Questions in the answer.", bounds()),
         ("characters", "Characters of the answer.", bounds()),

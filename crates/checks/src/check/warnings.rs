@@ -72,6 +72,7 @@ fn contradict(&(one, wanted): &WantedKind<'_>, &(other, other_wanted): &WantedKi
         // Equal checks were handled above, so these are different statuses.
         (K::Status(_), K::Status(_)) => both,
         (K::Lines(a), K::Lines(b))
+        | (K::Items(a), K::Items(b))
         | (K::Words(a), K::Words(b))
         | (K::Questions(a), K::Questions(b))
         | (K::Characters(a), K::Characters(b))

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sentence::check_of;
 use super::{CaseDemand, DemandDecider, ShellLine, ShellUse};
 use crate::check;
+use crate::sentence::check_of;
 use selftest_text::escape::terminal;
 
 /// Maximum length of a sentence for the judge, in characters.

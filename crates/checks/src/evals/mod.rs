@@ -11,7 +11,6 @@ pub mod folder;
 mod inspect;
 mod promptfoo;
 mod read;
-pub mod sentence;
 mod suite;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,7 @@ use serde::Serialize;
 
 pub use dialect::EvalsDialect;
 pub use read::{EvalsReadError, read};
-pub use suite::{BY_RULE_SUFFIX, ImportedSuite, ShellPermission, unique_id};
+pub use suite::{ImportedSuite, ShellPermission, unique_id};
 
 use crate::check::Check;
 use selftest_text::escape::terminal;

@@ -8,6 +8,7 @@ use selftest_text::wording::plural;
 use super::{DemandDecider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
 use crate::check::{self, Check, CheckKind, CheckText, CheckWeight, CommandCheck};
 use crate::scenario::{Scenario, TaskStatus};
+use crate::sentence::BY_RULE_SUFFIX;
 use crate::suite::{SUITE_VERSION, Suite, SuiteCase};
 
 /// Maximum length of an ID in a selftest suite, in characters.
@@ -18,8 +19,6 @@ const MAX_DESCRIPTION: usize = 200;
 const MAX_NAME: usize = 200;
 /// Timeout of a command that prepares a case, in seconds.
 const SET_UP_SECONDS: u32 = 120;
-/// Suffix for a sentence that was turned into a check by rule.
-pub const BY_RULE_SUFFIX: &str = " (by rule)";
 
 /// The suite converted from a case file.
 #[derive(Debug, Clone, PartialEq)]

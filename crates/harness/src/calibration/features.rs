@@ -71,6 +71,7 @@ pub(super) mod tests {
             input: "Explain x".to_owned(),
             expected_status: TaskStatus::Complete,
             reply: None,
+            written: Vec::new(),
             judgement: Some(Judgement {
                 verdict,
                 samples: Vec::new(),

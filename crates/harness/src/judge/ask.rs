@@ -159,10 +159,10 @@ impl Judge {
         let certain = certain.and_then(|certain| {
             Scorecard::certain(self.reader.rubric(), certain.is_right, certain.why)
         });
-        let verdict = if let Some(why) = unfit {
-            unscored(UnscoredReason::JudgeUnfit, why)
-        } else if let Some(card) = certain {
+        let verdict = if let Some(card) = certain {
             Verdict::Scored(card)
+        } else if let Some(why) = unfit {
+            unscored(UnscoredReason::JudgeUnfit, why)
         } else {
             match self.method(library).await {
                 JudgeMethod::Verdict => {

@@ -9,7 +9,7 @@ use crate::scenario::generate::GenerationAttempt;
 use crate::sut::namespace::{RunId, SessionId};
 use crate::sut::{SutEvidence, SutReply};
 use selftest_checks::check::{CheckFinding, CheckOutcome};
-use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
+use selftest_checks::scenario::{FileExcerpt, GeneratedCase, Scenario, TaskStatus};
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
 
@@ -116,6 +116,10 @@ pub struct CaseStep {
     pub expected_status: TaskStatus,
     /// The answer. Absent after an error or a timeout, or if the step was not run.
     pub reply: Option<SutReply>,
+    /// Files that the system under test wrote before this answer, as the judge sees them: bounded
+    /// and redacted. Read for judged answers only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<FileExcerpt>,
     /// The judgement. Absent if there was nothing to judge.
     pub judgement: Option<Judgement>,
     /// Wall time of the system under test.

@@ -366,6 +366,7 @@ impl CaseRun {
             input: input.to_owned(),
             expected_status,
             reply: reply.as_ref().ok().cloned(),
+            written: Vec::new(),
             judgement: None,
             duration_ms,
         });
@@ -415,7 +416,8 @@ impl CaseRun {
 
     /// Runs the commands of the checks and decides all checks.
     async fn decide_checks(&mut self, case: &GeneratedCase) {
-        let checks = &case.grounds.checks;
+        let Some(last) = self.draft.steps.last() else { return };
+        let checks = &case.checks_after(&last.input, last.expected_status);
         if checks.is_empty() {
             return;
         }
@@ -474,9 +476,14 @@ impl CaseRun {
     async fn judge_step(&mut self, case: &GeneratedCase, number: usize) {
         let Some(judge) = self.runner.judge.clone() else { return };
         let is_last = number + 1 == self.draft.steps.len();
-        let files = if is_last { self.written_files().await } else { Vec::new() };
+        let written = if is_last { self.written_files().await } else { Vec::new() };
         let (earlier, rest) = self.draft.steps.split_at_mut(number);
         let Some(step) = rest.first_mut() else { return };
+        // A recorded answer has no session; its files are recorded with it.
+        if !written.is_empty() {
+            step.written = written;
+        }
+        let files = step.written.clone();
         // There is nothing to judge in an unexpected error.
         let may_fail = step.expected_status == TaskStatus::Error;
         let judged = |reply: &&SutReply| {

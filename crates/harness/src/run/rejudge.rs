@@ -56,7 +56,11 @@ fn is_complete(stored: &CaseResult) -> bool {
 /// Decides the checks anew if the answers suffice. Checks of files and commands keep their earlier
 /// findings, because the folder of the case is gone.
 pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
-    let checks = stored.case.as_ref().map_or(&[][..], |case| &case.grounds.checks);
+    let last = stored.steps.last();
+    let checks =
+        stored.case.as_ref().zip(last).map_or_else(Vec::new, |(case, last)| {
+            case.checks_after(&last.input, last.expected_status)
+        });
     let Some(observed) = CaseObservation::of(&stored.steps) else { return stored.checks.clone() };
     let observation = observed.observation(None, &[]);
     let then = |position: usize| {
@@ -146,6 +150,7 @@ mod tests {
             input: "Say it.".to_owned(),
             expected_status: TaskStatus::Complete,
             reply: status.map(|status| SutReply::new(status, "It is said.")),
+            written: Vec::new(),
             judgement: Some(scored(0.9)),
             duration_ms: 70,
         }

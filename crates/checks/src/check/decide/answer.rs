@@ -1,5 +1,8 @@
 //! Checks on the last answer.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
 
 use super::{FactStatement, quote_name, quote_text};
@@ -77,6 +80,31 @@ pub(super) fn occurrences(wanted: &OccurrenceBounds, seen: &CheckObservation<'_>
 pub(super) fn lines(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = seen.output.lines().filter(|line| !line.trim().is_empty()).count() as u64;
     compare_count(count, bounds, plural(count, "line"))
+}
+
+pub(super) fn items(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+    let count = count_items(seen.output);
+    compare_count(count, bounds, plural(count, "list item"))
+}
+
+/// Counts list items of the outermost level: those with the smallest indentation, outside of code.
+fn count_items(answer: &str) -> u64 {
+    static ITEM: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^([ \t]*)(?:[-*•+–]|[0-9]{1,3}[.)])[ \t]+\S")
+            .expect("the pattern is a constant")
+    });
+    let mut in_code = false;
+    let mut indents = Vec::new();
+    for line in answer.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code && let Some(found) = ITEM.captures(line) {
+            indents.push(found[1].replace('\t', "    ").len());
+        }
+    }
+    // A list may be indented by one more space here and there without being nested.
+    let least = indents.iter().min().copied().unwrap_or(0);
+    indents.iter().filter(|indent| **indent <= least + 1).count() as u64
 }
 
 pub(super) fn words(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {

@@ -130,6 +130,7 @@ fn statement(check: &Check, seen: &CheckObservation<'_>) -> FactStatement {
         CheckKind::Occurrences(occurrences) => answer::occurrences(occurrences, seen),
         CheckKind::Json(json) => answer::json(json, seen),
         CheckKind::Lines(bounds) => answer::lines(*bounds, seen),
+        CheckKind::Items(bounds) => answer::items(*bounds, seen),
         CheckKind::Words(bounds) => answer::words(*bounds, seen),
         CheckKind::Questions(bounds) => answer::questions(*bounds, seen),
         CheckKind::Characters(bounds) => answer::characters(*bounds, seen),
