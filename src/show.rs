@@ -154,6 +154,10 @@ pub(crate) fn show_experiment(
     if finished.lacks_model {
         return Ok(Exit::Setup);
     }
-    let worse = found.analysis.conclusion == Conclusion::Harms;
-    Ok(if worse && settings.fail_if_worse { Exit::Failed } else { Exit::Passed })
+    Ok(match found.analysis.conclusion {
+        // A number without a control would be no answer.
+        Conclusion::Blocked => Exit::Inconclusive,
+        Conclusion::Harms if settings.fail_if_worse => Exit::Failed,
+        _ => Exit::Passed,
+    })
 }

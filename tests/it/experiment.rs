@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model_server::{Call, ModelServer, Role, Script, verdict};
-use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
+use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, scenarios};
 
 const SUITE: &str = "config/suites/mine.yaml";
 const SKILL: &str = ".claude/skills/brevity/SKILL.md";
@@ -178,6 +178,76 @@ fn a_program_gets_the_skill_as_a_file() {
         assert!(with.ends_with("found: nothing"), "{with}");
         assert!(without.ends_with("found: nothing"), "{without}");
     }
+}
+
+/// An agent in a folder of its own, a skill of several files, and eight cases that need it.
+fn agent_project(mode: &str, work_folder: &str) -> Workspace {
+    let case = |number: u32| {
+        format!(
+            "  - scenario: {{ id: when-{number}, description: d, expected_status: COMPLETE }}\n    \
+             prompt: When does ferry {number} leave?\n    checks: [{{ contains: \"10:40\" }}]\n"
+        )
+    };
+    let cases: String = (1..=8).map(case).collect();
+    Workspace::new()
+        .config(format!(
+            "version: 1\nsut:\n  acp:\n    run: [python3, acp_agent.py, {mode}]\n    \
+             work_folder: {work_folder}\n"
+        ))
+        .file("acp_agent.py", include_str!("fixtures/acp_agent.py"))
+        .file(SUITE, format!("version: 1\ncases:\n{cases}"))
+        .file(SKILL, "---\nname: brevity\n---\nRead references/times.md.\n")
+        .file(".claude/skills/brevity/references/times.md", "10:40 from the harbour\n")
+        .file(".claude/skills/brevity/evals/evals.json", "{\"key\": \"the answer key\"}")
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("OLLAMA_HOST", NOBODY)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_gets_the_whole_skill_in_one_arm_and_nothing_of_it_in_the_other() {
+    let workspace = agent_project("skills", "copy");
+    let run = experiment(&workspace, &["--repeats=2", "--json"]).run().exit(0);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(found["conclusion"], "helps", "{found:#}");
+    assert_eq!(found["treatment"]["trials"], 16);
+    assert_eq!(found["treatment"]["leaked"], 0);
+    let offered = found["treatment"]["offered"].as_str().unwrap();
+    assert_eq!(offered, "in .claude/skills/brevity and .agents/skills/brevity");
+    let used = found["treatment"]["used"].as_u64().unwrap();
+    let unknown = found["treatment"]["unknown"].as_u64().unwrap();
+    assert_eq!(used + unknown, 16, "{found:#}");
+    let output = |arm: &str| {
+        let id = found["run_ids"][arm].as_str().unwrap();
+        let report = run.read(&format!("reports/selftest/{id}.json"));
+        let report: Value = serde_json::from_str(&report).unwrap();
+        report["cases"][0]["output"].as_str().unwrap().to_owned()
+    };
+    let with = output("treatment");
+    for folder in [".claude", ".agents"] {
+        assert!(with.contains(&format!("{folder}/skills/brevity/SKILL.md: ---")), "{with}");
+        let beside = format!("{folder}/skills/brevity/references/times.md: 10:40");
+        assert!(with.contains(&beside), "{with}");
+    }
+    assert!(!with.contains("evals"), "its cases are an answer key: {with}");
+    assert_eq!(output("control"), "no skill");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_that_reads_no_skill_is_blocked_and_not_without_effect() {
+    let workspace = agent_project("done", "copy");
+    let run = experiment(&workspace, &["--repeats=1"]).run().exit(3);
+    // On a file system without access times the reason is that nothing shows it.
+    let run = run.stdout_contains("Blocked: ");
+    let _ = run.stdout_contains("(it lay in .claude/skills/brevity and .agents/skills/brevity)");
+}
+
+#[test]
+fn an_agent_in_the_project_itself_can_take_no_skill() {
+    let workspace = agent_project("skills", "project");
+    let run = experiment(&workspace, &[]).run().exit(5);
+    let _ = run.one_error(&["no skill can be laid"]).stderr_contains("sut.acp.work_folder");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Drafter {
             resolved: &self.resolved,
             suite: SuiteFile::for_experiment(&self.project, &settings.suite, &[])?,
             settings: &settings,
-            skill: Skill { name: draft.name.clone(), text: draft.render() },
+            skill: Skill::of_text(draft.name.clone(), draft.render()),
             // A draft is in no file yet.
             hidden: Vec::new(),
             shows_progress: false,

@@ -286,7 +286,7 @@ pub fn find_parts(
         SuiteFile::for_experiment(project, &settings.suite, &settings.trials.allow_commands)?;
     let around = suite.skill.take();
     let (skill, file) = match (&settings.skill, drafted, around) {
-        (Some(name), Some(text), _) => (Skill { name: name.clone(), text: text.to_owned() }, None),
+        (Some(name), Some(text), _) => (Skill::of_text(name.clone(), text), None),
         (Some(named), None, _) => find(project, named).map(|(skill, file)| (skill, Some(file)))?,
         (None, _, Some((skill, file))) => (skill, Some(file)),
         (None, _, None) => {
@@ -312,7 +312,7 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), AppError> {
             FOLDERS.join(" or ")
         ))));
     };
-    Ok((Skill { name: shown, ..read_skill(&file)? }, file))
+    Ok((read_skill(&file)?.with_name(shown), file))
 }
 
 /// The part of a skill to hide: its whole folder, which may hold more of it, unless the project lies

@@ -1,4 +1,4 @@
-//! The file of a skill, bounded. Knows nothing of what is done with it.
+//! The folder of a skill, bounded. Knows nothing of what is done with it.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -6,13 +6,15 @@ use std::path::Path;
 use anyhow::anyhow;
 
 use crate::error::AppError;
+pub use selftest_harness::sut::skill::SKILL_FILE;
 use selftest_harness::sut::skill::Skill;
+use selftest_harness::sut::{Fixture, FixtureSource};
 use selftest_text::one_line;
 
-/// Name of a skill's file.
-pub const SKILL_FILE: &str = "SKILL.md";
-/// Most bytes of a skill's text.
-const MAX_SKILL_BYTES: u64 = 1 << 18;
+/// Maximum number of bytes of a skill's text. The longest of 812 public ones has 292 kB.
+const MAX_SKILL_BYTES: u64 = 1 << 20;
+/// Folders beside a `SKILL.md` that are no part of the skill: its cases are an answer key.
+const NOT_HANDED_OVER: [&str; 2] = ["evals", ".git"];
 
 /// Reads a skill, under the name of its folder.
 pub fn read_skill(file: &Path) -> Result<Skill, AppError> {
@@ -34,7 +36,27 @@ pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
     }
     let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
     let name = one_line(&folder.to_string_lossy(), 200);
-    Ok(Skill { name, text })
+    let skill = Skill::of_text(name, text);
+    if file.file_name() != Some(SKILL_FILE.as_ref()) {
+        return Ok(skill);
+    }
+    let files = file.parent().map(files_beside).unwrap_or_default();
+    skill.with_files(files).map_err(|error| format!("the skill {}: {error}", file.display()))
+}
+
+/// Returns the files and folders beside a `SKILL.md`, by name. Links are left out, because they may
+/// lead to what the system under test must not read.
+fn files_beside(folder: &Path) -> Vec<Fixture> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_part = |name: &str| name != SKILL_FILE && !NOT_HANDED_OVER.contains(&name);
+    let mut files: Vec<Fixture> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir()))
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .filter(|(name, _)| is_part(name))
+        .map(|(path, from)| Fixture { path, source: FixtureSource::Disk(from) })
+        .collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
 }
 
 /// The names under which an agent can load a skill: that of its folder, and the one that it gives
@@ -58,8 +80,7 @@ mod tests {
 
     #[test]
     fn a_skill_has_the_name_of_its_folder_and_its_own() {
-        let names =
-            |text: &str| skill_names(&Skill { name: "ferry".to_owned(), text: text.to_owned() });
+        let names = |text: &str| skill_names(&Skill::of_text("ferry", text));
         assert_eq!(names("---\nname: ferry\n---\nGo."), ["ferry"]);
         assert_eq!(names("---\ndescription: x\nname: \"harbour\"\n---\n"), ["ferry", "harbour"]);
         assert_eq!(names("Go.\nname: other\n"), ["ferry"]);

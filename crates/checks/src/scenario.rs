@@ -159,7 +159,7 @@ impl GeneratedCase {
 }
 
 /// Returns the expected loading of skills, if the check requires nothing else.
-fn should_load(check: &Check) -> Option<bool> {
+pub fn should_load(check: &Check) -> Option<bool> {
     match &check.kind {
         CheckKind::SkillLoaded(_) => Some(true),
         CheckKind::Not(inner) => should_load(inner).map(|wanted| !wanted),

@@ -184,7 +184,7 @@ async fn a_skill_goes_where_the_body_has_a_place_for_it() {
     let answers = vec![json(r#"{"task_id":"t"}"#), json(r#"{"status":"COMPLETE","output":"x"}"#)];
     let (address, requests) = scripted([answers.clone(), answers].concat()).await;
     let mut settings = HttpSettings { base_url: address, ..HttpSettings::default() };
-    let skill = Arc::new(Skill { name: "s".to_owned(), text: "be \"brief\"\n".to_owned() });
+    let skill = Arc::new(Skill::of_text("s", "be \"brief\"\n"));
     let sut = |settings| HttpSut::new(settings, None, Arc::new(Redactor::default())).unwrap();
     let error = sut(settings.clone()).with_skill(Arc::clone(&skill)).err().unwrap();
     assert!(error.hint().unwrap().contains("sut.http.submit.body"), "{error}");

@@ -13,11 +13,6 @@ use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
 use selftest_text::escape::terminal;
 
-/// Where agents look for skills, within the folder that they work in.
-pub(super) const SKILLS: &str = ".claude/skills";
-/// The folder of a skill that holds its cases.
-const EVALS: &str = "evals";
-
 /// The needs of a case.
 pub(super) struct CaseNeeds {
     /// Its files.
@@ -28,8 +23,8 @@ pub(super) struct CaseNeeds {
     pub skill: Option<String>,
     /// The skill that is handed over with it.
     pub handed: Option<Arc<Skill>>,
-    /// The folder of the skill, for a case that asks whether it is loaded.
-    pub skill_folder: Arc<[Fixture]>,
+    /// The skill that lies in the work folder, for a case that asks whether it is loaded.
+    pub laid: Option<Arc<Skill>>,
 }
 
 /// The cases of one file of somebody else.
@@ -55,10 +50,6 @@ impl ImportedSuite {
         let rule = |id: &str| allowed.rule(name.as_deref().unwrap_or_default(), id);
         let mut imported = file.suite(&skill.as_ref().map(skill_names).unwrap_or_default(), &rule);
         let handed = skill.clone().map(Arc::new);
-        let skill_folder: Arc<[Fixture]> = match &skill {
-            Some(skill) if !imported.loading.is_empty() => skill_fixtures(&around.skill, skill),
-            _ => Arc::new([]),
-        };
         let (mut cases, mut incomplete) = (Vec::new(), Vec::new());
         let mut files = imported.files;
         for case in imported.suite.cases {
@@ -73,16 +64,11 @@ impl ImportedSuite {
                 }
             };
             let set_up = imported.set_up.remove(id).unwrap_or_default().into();
-            let mut needs = CaseNeeds {
-                fixtures,
-                set_up,
-                skill: name.clone(),
-                handed: None,
-                skill_folder: Arc::new([]),
-            };
+            let mut needs =
+                CaseNeeds { fixtures, set_up, skill: name.clone(), handed: None, laid: None };
             // To hand a skill over would answer the question whether it is loaded.
             if imported.loading.contains(id) {
-                needs.skill_folder = Arc::clone(&skill_folder);
+                needs.laid.clone_from(&handed);
             } else {
                 needs.handed.clone_from(&handed);
             }
@@ -107,19 +93,4 @@ fn fixtures(files: Vec<EvalFile>, around: &SkillFolder) -> Result<Vec<Fixture>, 
         }
     });
     found.collect()
-}
-
-/// The folder of a skill where agents look for it, without its cases.
-fn skill_fixtures(folder: &Path, skill: &Skill) -> Arc<[Fixture]> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut fixtures: Vec<Fixture> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let path = format!("{SKILLS}/{}/{name}", skill.name);
-            (name != EVALS && name != ".git")
-                .then(|| Fixture { path, source: FixtureSource::Disk(entry.path()) })
-        })
-        .collect();
-    fixtures.sort_by(|a, b| a.path.cmp(&b.path));
-    fixtures.into()
 }

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use anyhow::anyhow;
 
 use self::allowed::AllowedCommands;
-use self::imported::{CaseNeeds, ImportedSuite, SKILLS};
+use self::imported::{CaseNeeds, ImportedSuite};
 use crate::error::AppError;
 use crate::frontend::Frontend;
 use crate::project::Project;
 use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_checks::evals::{MAX_CASES, unique_id};
+use selftest_checks::scenario::should_load;
 use selftest_checks::suite::{SUITE_VERSION, Suite};
 use selftest_config::{self as config, Config};
 use selftest_harness::event::SuiteRun;
@@ -306,6 +307,19 @@ impl SuiteFile {
     }
 
     fn leave_out_loading(&mut self) -> Result<(), AppError> {
+        // The arm without the skill could never load it.
+        let mut dropped = 0;
+        for case in &mut self.suite.cases {
+            let before = case.checks.len();
+            if before > 1 || case.generated().needs_judge() {
+                case.checks.retain(|check| should_load(check).is_none());
+            }
+            dropped += before - case.checks.len();
+        }
+        if dropped > 0 {
+            let (shown, checks) = (self.shown.clone(), plural(dropped as u64, "check"));
+            self.remark(&shown, &format!("{checks} for loading the skill are no part of it"));
+        }
         let count = self.loading();
         if count == 0 {
             return Ok(());
@@ -334,9 +348,9 @@ impl SuiteFile {
         self.remark(
             &shown,
             &format!(
-                "{prompts} about loading a skill: it is put into {SKILLS} of the folder of a case \
-                 with `{section}.work_folder: copy`, and a `json_lines` program says in \
-                 `tool_calls` what it did; without them nobody knows"
+                "{prompts} about loading a skill: it is put where the agent looks for skills in the \
+                 folder of a case with `{section}.work_folder: copy`, and a `json_lines` program \
+                 says in `tool_calls` what it did; without them the result is unknown"
             ),
         );
     }
@@ -345,8 +359,8 @@ impl SuiteFile {
     pub fn equip(&self, case: &mut PlannedCase, config: &Config) {
         let Some(needs) = self.needs.get(&case.scenario.id) else { return };
         let mut fixtures = needs.fixtures.clone();
-        if config.sut.program().is_some_and(has_folder) {
-            fixtures.extend(needs.skill_folder.iter().cloned());
+        if let Some(program) = config.sut.program().filter(|program| has_folder(program)) {
+            fixtures.extend(needs.laid.iter().flat_map(|skill| skill.laid_for(&program.run)));
         }
         case.fixtures = fixtures.into();
         case.setup_commands = Arc::clone(&needs.set_up);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::CommandCheck;
@@ -40,9 +40,17 @@ pub struct CheckObservation<'a> {
 pub struct ObservedToolCall {
     /// Name of the tool.
     pub name: String,
-    /// Its arguments, usually a mapping.
-    #[serde(default)]
+    /// Its arguments, usually a mapping. A mapping that is JSON in a string, as the APIs of models
+    /// write it, is read as the mapping.
+    #[serde(default, deserialize_with = "read_arguments")]
     pub arguments: Value,
+}
+
+fn read_arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let text = value.as_str().filter(|text| text.trim_start().starts_with('{'));
+    let inner = text.and_then(|text| serde_json::from_str(text).ok());
+    Ok(inner.filter(Value::is_object).unwrap_or(value))
 }
 
 /// File changes in the agent's working folder. Paths are relative to its root, with `/`. The three
@@ -108,4 +116,23 @@ pub enum CommandOutcome {
         /// The reason.
         why: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_in_a_string_are_read() {
+        let read = |arguments: Value| {
+            let call = json!({"name": "Skill", "arguments": arguments});
+            serde_json::from_value::<ObservedToolCall>(call).unwrap().arguments
+        };
+        assert_eq!(read(json!("{\"skill\": \"ferry\"}")), json!({"skill": "ferry"}));
+        assert_eq!(read(json!("{broken")), json!("{broken"));
+        assert_eq!(read(json!("ferry")), json!("ferry"));
+        assert_eq!(read(json!({"a": 1})), json!({"a": 1}));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::assertion::{self, ParsedAssertions};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
@@ -66,6 +66,7 @@ impl<'a> CaseReader<'a> {
         let routing = routing(members, &prompt);
         let mut found = ParsedAssertions::default();
         demands(members, &mut found);
+        activations(members, &mut found);
         let reference = REFERENCE_KEYS.iter().find_map(|key| text(members.get(*key)?));
         // A case that only checks the loading of a skill becomes no case of its own.
         let only_routing = routing.is_some() && found.demands.is_empty() && reference.is_none();
@@ -327,6 +328,25 @@ fn routing(members: &Map<String, Value>, prompt: &str) -> Option<RoutingCase> {
     let others = members.get("acceptable_skills").and_then(Value::as_array).into_iter().flatten();
     skills.extend(others.filter_map(Value::as_str).map(ToOwned::to_owned));
     Some(RoutingCase { query, should_trigger, skills })
+}
+
+/// Reads the skills that should be loaded beside whatever else is demanded.
+fn activations(members: &Map<String, Value>, found: &mut ParsedAssertions) {
+    let keys = ["skills_expected_to_activate", "expected_skills", "skills_expected"];
+    let Some((key, value)) = keys.iter().find_map(|key| Some((*key, members.get(*key)?))) else {
+        return;
+    };
+    let names = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    for name in names {
+        match name.as_str().filter(|name| !name.trim().is_empty()) {
+            Some(name) => {
+                let words = format!("loads the skill {name}");
+                assertion::read(&json!({"name": words, "skill_loaded": name}), true, found);
+            }
+            None if name.is_null() => {}
+            None => found.warnings.push(format!("not carried over: {key}: it names no skill")),
+        }
+    }
 }
 
 fn demands(members: &Map<String, Value>, found: &mut ParsedAssertions) {

@@ -9,6 +9,7 @@ use super::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup, MAX_CASES,
     ShellLine, ShellUse,
 };
+use selftest_text::wording::plural;
 use selftest_text::{escape::terminal, one_line};
 
 /// Keys of a sample that are imported.
@@ -46,6 +47,12 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
     };
     let id = reader.unique(&id);
     let shown = terminal(&id, 60);
+    if let Value::Array(messages) = &sample["input"]
+        && let Some(why) = unplayable(messages)
+    {
+        reader.file.refused.push(format!("case {shown}: {why}"));
+        return;
+    }
     let mut messages: Vec<String> = match &sample["input"] {
         Value::Array(messages) => messages.iter().filter_map(message).collect(),
         other => message(other).into_iter().collect(),
@@ -108,6 +115,25 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         reader.file.warnings.push(words);
     }
     reader.add(case);
+}
+
+/// Returns why a list of messages cannot be played: the target is about the answer to the last one,
+/// and a system under test cannot be made to have said what stands before it.
+fn unplayable(messages: &[Value]) -> Option<String> {
+    let is_of = |message: &Value, wanted: &str| message["role"].as_str() == Some(wanted);
+    let count = |wanted: &str| messages.iter().filter(|message| is_of(message, wanted)).count();
+    let (answers, system) = (count("assistant") + count("tool"), count("system"));
+    if answers > 0 {
+        let answers = plural(answers as u64, "message");
+        return Some(format!(
+            "its input is a conversation with {answers} of the assistant or of tools, which the \
+             system under test did not give; only the last request could be asked, without them"
+        ));
+    }
+    // An instruction to the system changes what a right answer is.
+    (system > 0).then(|| {
+        "its input has a system message, which the system under test cannot be given".to_owned()
+    })
 }
 
 /// Returns a string, or a list of strings, as a list.

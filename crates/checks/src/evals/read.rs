@@ -43,10 +43,7 @@ pub fn read(
     match extension.as_str() {
         "jsonl" | "ndjson" => inspect::read(text, &mut file, lookup),
         "yaml" | "yml" => {
-            let document: Value = serde_yaml::from_str(text).map_err(|error| {
-                EvalsReadError(format!("not YAML: {}", one_line(&error.to_string(), 200)))
-            })?;
-            read_document(&document, &mut file, lookup);
+            read_document(&parse_yaml(text)?, &mut file, lookup);
         }
         _ => {
             let document = parse(text, &mut file)?;
@@ -57,6 +54,56 @@ pub fn read(
         file.warnings.push("there is nothing to run in it".to_owned());
     }
     Ok(file)
+}
+
+/// Parses YAML by the core schema of YAML 1.2, as the programs do whose files these are: `NO`, `on`
+/// and `Yes` are text, `007` is 7. Whole numbers keep no fraction, as in JavaScript: `1e3` is 1000.
+fn parse_yaml(text: &str) -> Result<Value, EvalsReadError> {
+    let max_bytes = text.len().max(1_000);
+    let options = serde_yaml::options! {
+        // Aliases can expand a small file to an enormous one.
+        budget: serde_yaml::budget! {
+            max_events: 2 * max_bytes,
+            max_nodes: max_bytes,
+            max_depth: 64,
+            flow_nesting_limit: 64,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_total_scalar_bytes: 4 * max_bytes,
+        },
+        alias_limits: serde_yaml::alias_limits! {
+            max_total_replayed_events: 100_000,
+        },
+        strict_booleans: true,
+        with_snippet: false,
+    };
+    let mut document: Value =
+        serde_yaml::from_str_with_options(text, options).map_err(|error| {
+            EvalsReadError(format!("not YAML: {}", one_line(&error.to_string(), 200)))
+        })?;
+    drop_zero_fractions(&mut document);
+    Ok(document)
+}
+
+/// Turns numbers without a fraction into integers. The depth is bounded by the parser.
+fn drop_zero_fractions(value: &mut Value) {
+    /// Above it not every whole number has a value of its own.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_zero_fractions),
+        Value::Object(members) => members.values_mut().for_each(drop_zero_fractions),
+        Value::Number(number) => {
+            let whole = number
+                .as_f64()
+                .filter(|real| number.is_f64() && real.fract() == 0.0 && real.abs() < MAX_EXACT);
+            if let Some(real) = whole {
+                #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
+                let integer = real as i64;
+                *number = integer.into();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Parses JSON, tolerating comments and trailing commas if necessary.

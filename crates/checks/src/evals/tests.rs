@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::check::CheckKind;
+use crate::check::{self, CheckKind};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/evals")
@@ -297,4 +297,50 @@ proptest! {
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), name in "a\\.(json|jsonl|yaml)") {
         let _ = read(&name, &bytes, &());
     }
+}
+
+#[test]
+fn yaml_is_read_by_its_core_schema() {
+    let text = "prompts: [\"{{lang}} {{word}} {{id}} {{n}}\"]\ntests:\n  - vars: { lang: NO, word: on, id: 007, n: 1e3 }\n    \
+                assert: [{ type: contains, value: off }, { type: equals, value: Yes }]\n";
+    let file = read("promptfooconfig.yaml", text.as_bytes(), &()).unwrap();
+    assert_eq!(file.cases[0].prompt, "NO on 7 1000");
+    let checks: Vec<_> =
+        file.cases[0].demands.iter().filter_map(|one| one.decider.check()).cloned().collect();
+    let wanted = check::read_list(&json!([{"contains": "off"}, {"equals": "Yes"}])).unwrap();
+    assert_eq!(checks, wanted);
+}
+
+#[test]
+fn skills_that_should_be_loaded_are_checks() {
+    let text = json!({"cases": [{
+        "id": "a", "prompt": "When does the ferry leave?", "assertions": ["names a time"],
+        "skills_expected_to_activate": ["ferry", "harbour"],
+    }]});
+    let file = read("evals.json", text.to_string().as_bytes(), &()).unwrap();
+    let checks: Vec<_> =
+        file.cases[0].demands.iter().filter_map(|one| one.decider.check()).collect();
+    let kinds: Vec<_> = checks.iter().map(|check| check.kind.value()).collect();
+    assert_eq!(kinds, [json!("ferry"), json!("harbour")]);
+}
+
+#[test]
+fn a_conversation_that_cannot_be_played_is_refused() {
+    let message = |role: &str, content: &str| json!({"role": role, "content": content});
+    let sample = |input: Value| {
+        let text = json!({"input": input, "target": "Monday"}).to_string();
+        read("samples.jsonl", text.as_bytes(), &()).unwrap()
+    };
+    let whole = json!([
+        message("system", "Be brief"),
+        message("user", "Hi"),
+        message("assistant", "Hello"),
+        message("user", "Which day is it?"),
+    ]);
+    for input in [whole, json!([message("system", "Be brief"), message("user", "Hi")])] {
+        let file = sample(input);
+        assert!(file.cases.is_empty(), "{:?}", file.cases);
+        assert!(file.refused[0].contains("line-1"), "{:?}", file.refused);
+    }
+    assert_eq!(sample(json!([message("user", "Which day is it?")])).cases.len(), 1);
 }

@@ -29,6 +29,9 @@ pub enum Conclusion {
     Harms,
     /// Neither has been shown. That does not prove that the change has no effect.
     NotEnoughEvidence,
+    /// The arms were not what they should have been, so nothing can be concluded: the change did
+    /// not reach the system, or reached both.
+    Blocked,
 }
 
 /// How far a conclusion generalises.

@@ -24,7 +24,8 @@ impl ExperimentAnalysis {
         let comparative = match self.conclusion {
             Conclusion::Helps => "better",
             Conclusion::Harms => "worse",
-            Conclusion::NotEnoughEvidence => {
+            // The reason of a block is not in the numbers; the caller has it.
+            Conclusion::NotEnoughEvidence | Conclusion::Blocked => {
                 return format!("Not enough evidence: {}.", self.missing_evidence());
             }
         };
@@ -93,7 +94,7 @@ impl ExperimentAnalysis {
             // More repeats help only on these cases.
             let repeats = match self.conclusion {
                 Conclusion::NotEnoughEvidence => ", or more repeats of each,",
-                Conclusion::Helps | Conclusion::Harms => "",
+                Conclusion::Helps | Conclusion::Harms | Conclusion::Blocked => "",
             };
             return format!(
                 "{} {verb}, and it takes at least {MIN_CASES}{repeats} to tell a difference from \

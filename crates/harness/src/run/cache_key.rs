@@ -200,8 +200,7 @@ mod tests {
                 planned.fixtures = Arc::new([Fixture { path: "a.md".to_owned(), source }]);
             },
             |_, _, planned| {
-                let (name, text) = ("s".to_owned(), "Do it.".to_owned());
-                planned.given_skill = Some(Arc::new(Skill { name, text }));
+                planned.given_skill = Some(Arc::new(Skill::of_text("s", "Do it.")));
             },
             |_, scope, _| scope.sut_digest = "e",
             |_, scope, _| scope.sut = json!({ "command": { "run": ["./other"] } }),

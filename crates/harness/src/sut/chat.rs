@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use super::project::ProjectFile;
 use super::skill::Skill;
 use super::sut_settings::ChatSettings;
-use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest};
+use super::{
+    Isolation, SkillDelivery, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest,
+};
 use selftest_checks::check::FileChanges;
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
@@ -274,6 +276,9 @@ impl SutSession for ChatSession {
         let notes = self.cut.map(|text| format!("what there is of the cut answer: {text}"));
         let notes = notes.into_iter().collect();
         let failed_call = self.failed;
-        Box::pin(async { SutEvidence { notes, failed_call, ..SutEvidence::default() } })
+        let skill = self
+            .skill
+            .map(|_| SkillDelivery { offered: "in the prompt".to_owned(), read: Some(true) });
+        Box::pin(async { SutEvidence { notes, failed_call, skill, ..SutEvidence::default() } })
     }
 }

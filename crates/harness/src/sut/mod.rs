@@ -127,6 +127,19 @@ pub struct SutEvidence {
     /// The failed call of the built-in assistant's model: raw reply or error.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failed_call: Option<Box<CallRecord>>,
+    /// How the skill under trial reached the system. Absent without a skill.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub skill: Option<SkillDelivery>,
+}
+
+/// How a skill reached the system under test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SkillDelivery {
+    /// Where it was put: `in .claude/skills/ferry`, `in the prompt`.
+    pub offered: String,
+    /// True if the system read it. Absent if that cannot be known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub read: Option<bool>,
 }
 
 /// Evidence collected by the sandbox of one case.

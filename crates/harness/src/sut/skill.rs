@@ -1,19 +1,158 @@
 //! A skill: instructions for a system under test, whose effect is measured.
 
+use std::path::Path;
+
+use super::identity::{IdentityError, digest_of_fixtures};
+use super::{Fixture, FixtureSource};
 use selftest_text::digest;
 
-/// The text of a skill with its name.
+/// Name of a skill's file.
+pub const SKILL_FILE: &str = "SKILL.md";
+
+/// A skill with everything that its folder holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// Name in reports.
+    /// Name in reports, and of its folder.
     pub name: String,
     /// The whole text of its `SKILL.md`.
     pub text: String,
+    /// The other files and folders beside it: references, scripts, assets. Paths are relative to
+    /// its folder.
+    files: Vec<Fixture>,
+    /// SHA-256 of all of it.
+    digest: String,
 }
 
 impl Skill {
-    /// Returns the SHA-256 of the text.
+    /// Creates a skill that is nothing but a text.
+    pub fn of_text(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let digest = digest::sha256_hex(text.as_bytes());
+        Self { name: name.into(), text, files: Vec::new(), digest }
+    }
+
+    /// Adds the files beside its `SKILL.md`. Fails if one cannot be read, or if there are too many.
+    pub fn with_files(self, files: Vec<Fixture>) -> Result<Self, IdentityError> {
+        if files.is_empty() {
+            return Ok(self);
+        }
+        let parts = format!("{}\n{}", self.digest, digest_of_fixtures(&files)?);
+        Ok(Self { files, digest: digest::sha256_hex(parts.as_bytes()), ..self })
+    }
+
+    /// Returns the skill under another name.
+    #[must_use]
+    pub fn with_name(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Returns the skill as files of the work folder of the agent with this command line, each
+    /// where that agent looks for skills.
+    pub fn laid_for(&self, run: &[String]) -> Vec<Fixture> {
+        self.laid_in(&skill_folders(run)).collect()
+    }
+
+    /// Returns the SHA-256 of the text and of the files beside it.
     pub fn digest(&self) -> String {
-        digest::sha256_hex(self.text.as_bytes())
+        self.digest.clone()
+    }
+
+    /// Returns the skill as files below these folders of a work folder, such as `.claude/skills`.
+    /// A name that is no single path component is replaced, because it comes from the outside.
+    pub(super) fn laid_in<'a>(&'a self, folders: &'a [&str]) -> impl Iterator<Item = Fixture> + 'a {
+        folders.iter().flat_map(move |folder| {
+            let home = format!("{folder}/{}", self.folder_name());
+            let text = Fixture {
+                path: format!("{home}/{SKILL_FILE}"),
+                source: FixtureSource::Text(self.text.clone()),
+            };
+            let beside = self.files.iter().map(move |file| Fixture {
+                path: format!("{home}/{}", file.path),
+                source: file.source.clone(),
+            });
+            std::iter::once(text).chain(beside)
+        })
+    }
+
+    /// Returns the name of the folder that it is laid in.
+    pub(super) fn folder_name(&self) -> &str {
+        let name = Path::new(&self.name).file_name().and_then(|name| name.to_str());
+        name.unwrap_or("skill")
+    }
+}
+
+/// An agent that looks for skills in its work folder.
+struct SkillAgent {
+    /// Names of its program, or of the package that starts it.
+    programs: &'static [&'static str],
+    /// Where it looks, below its work folder.
+    folder: &'static str,
+}
+
+/// The folder in which each agent looks for the skills of a project, from their documentation of
+/// autumn 2026. Several also read those of others; one is enough, and two would be the skill twice.
+const AGENTS: [SkillAgent; 13] = [
+    SkillAgent {
+        programs: &["claude", "claude-code", "claude-agent-acp", "claude-code-acp"],
+        folder: ".claude/skills",
+    },
+    SkillAgent { programs: &["codex", "codex-acp"], folder: ".agents/skills" },
+    SkillAgent { programs: &["gemini", "gemini-cli"], folder: ".agents/skills" },
+    SkillAgent { programs: &["copilot", "copilot-language-server"], folder: ".agents/skills" },
+    SkillAgent { programs: &["opencode"], folder: ".agents/skills" },
+    SkillAgent { programs: &["cursor", "cursor-agent"], folder: ".agents/skills" },
+    SkillAgent { programs: &["goose"], folder: ".goose/skills" },
+    SkillAgent { programs: &["qwen", "qwen-code"], folder: ".qwen/skills" },
+    SkillAgent { programs: &["crush"], folder: ".crush/skills" },
+    SkillAgent { programs: &["iflow"], folder: ".iflow/skills" },
+    SkillAgent { programs: &["kimi"], folder: ".agents/skills" },
+    SkillAgent { programs: &["kiro", "kiro-cli"], folder: ".kiro/skills" },
+    SkillAgent { programs: &["vibe", "mistral-vibe"], folder: ".vibe/skills" },
+];
+
+/// Where an agent that is not in the table may look.
+const USUAL: [&str; 2] = [".claude/skills", ".agents/skills"];
+
+/// Returns the folders in which the agent of this command line looks for skills.
+pub(super) fn skill_folders(run: &[String]) -> Vec<&'static str> {
+    let names = |word: &String| {
+        let word = word.rsplit(['/', '\\']).next().unwrap_or_default();
+        // `@qwen-code/qwen-code@0.15` is a package with a version; `gemini.cmd` a script.
+        let name = word.split('@').find(|part| !part.is_empty()).unwrap_or_default();
+        name.split('.').next().unwrap_or_default().to_lowercase()
+    };
+    let agent = run
+        .iter()
+        .map(names)
+        .find_map(|name| AGENTS.iter().find(|agent| agent.programs.contains(&name.as_str())));
+    agent.map_or_else(|| USUAL.to_vec(), |agent| vec![agent.folder])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_has_its_folder() {
+        let of =
+            |run: &[&str]| skill_folders(&run.iter().map(|&w| w.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["/usr/bin/claude", "-p"]), [".claude/skills"]);
+        assert_eq!(of(&["npx", "-y", "@qwen-code/qwen-code@0.15.10", "--acp"]), [".qwen/skills"]);
+        assert_eq!(of(&["goose", "acp"]), [".goose/skills"]);
+        assert_eq!(of(&["node", "C:\\bin\\gemini.cmd"]), [".agents/skills"]);
+        assert_eq!(of(&["python3", "agent.py"]), USUAL);
+    }
+
+    #[test]
+    fn a_skill_is_laid_with_all_that_it_has() {
+        let beside = |path: &str| Fixture {
+            path: path.to_owned(),
+            source: FixtureSource::Text("x".to_owned()),
+        };
+        let plain = Skill::of_text("../ferry", "Go.");
+        let skill = plain.clone().with_files(vec![beside("references/times.md")]).unwrap();
+        assert_ne!(skill.digest(), plain.digest());
+        let laid: Vec<String> = skill.laid_in(&[".qwen/skills"]).map(|file| file.path).collect();
+        assert_eq!(laid, [".qwen/skills/ferry/SKILL.md", ".qwen/skills/ferry/references/times.md"]);
     }
 }

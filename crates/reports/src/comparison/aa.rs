@@ -131,7 +131,7 @@ pub fn text(found: &SelfComparison, style: TerminalStyle) -> String {
     };
     let colour = match found.analysis.conclusion {
         Conclusion::NotEnoughEvidence => StatusColour::Good,
-        Conclusion::Helps | Conclusion::Harms => StatusColour::Unsure,
+        Conclusion::Helps | Conclusion::Harms | Conclusion::Blocked => StatusColour::Unsure,
     };
     format!(
         "{}: {} × {}, compared with as many trials of the same run\n\

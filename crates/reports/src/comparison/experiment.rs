@@ -4,12 +4,14 @@ use serde::Serialize;
 
 use super::text::{ArmLabels, analysis_text, verdict};
 use super::trials;
-use crate::document::ReportDocument;
+use crate::document::{CaseDocument, ReportDocument};
 use crate::terminal::{StatusColour, TerminalStyle};
 use crate::wording;
+use selftest_checks::check::{Check, CheckKind, CheckObservation, CheckOutcome, CheckText, decide};
 use selftest_harness::event::SuiteRun;
-use selftest_harness::experiment::{Arm, Arms, ExperimentAnalysis, analyse};
+use selftest_harness::experiment::{Arm, Arms, Conclusion, ExperimentAnalysis, analyse};
 use selftest_text::escape::terminal;
+use selftest_text::wording::plural;
 
 /// Names of the arms in tables and lines.
 pub const LABELS: ArmLabels<'static> = Arms { control: "without", treatment: "with" };
@@ -27,6 +29,8 @@ pub struct SkillExperiment {
     pub seed: u64,
     /// IDs of the arms' runs, each with its own report.
     pub run_ids: Arms<String>,
+    /// Evidence that the skill reached one arm and not the other.
+    pub treatment: TreatmentEvidence,
     /// The conclusion in one sentence.
     pub sentence: String,
     /// The complete statistics.
@@ -56,21 +60,118 @@ impl SkillExperiment {
     ) -> Self {
         let mut all = trials(control, Arm::Control);
         all.extend(trials(treatment, Arm::Treatment));
-        let analysis = analyse(&all);
+        let mut analysis = analyse(&all);
         let experiment = treatment.experiment.as_ref();
+        let skill = experiment.map(|experiment| experiment.skill.clone()).unwrap_or_default();
+        let evidence = TreatmentEvidence::of(&skill, control, treatment);
+        let blocked = evidence.blocked();
+        if blocked.is_some() {
+            (analysis.conclusion, analysis.scope) = (Conclusion::Blocked, None);
+        }
         let names =
             Arms { control: "the system without it", treatment: "The system with the skill" };
         Self {
-            skill: experiment.map(|experiment| experiment.skill.clone()).unwrap_or_default(),
+            skill,
             skill_digest: experiment.map(|it| it.skill_digest.clone()).unwrap_or_default(),
             suite: treatment.suite.clone(),
             seed: treatment.seed,
             run_ids: Arms { control, treatment }.map(|report| report.run_id.to_string()),
-            sentence: analysis.sentence(names),
+            sentence: blocked.unwrap_or_else(|| analysis.sentence(names)),
+            treatment: evidence,
             analysis,
             order,
         }
     }
+}
+
+/// Evidence that a skill reached the system under test in one arm, and not in the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TreatmentEvidence {
+    /// Where the skill was put: `in .claude/skills/ferry`. Absent if it was put nowhere.
+    pub offered: Option<String>,
+    /// Number of trials with the skill that gave an answer.
+    pub trials: u32,
+    /// Number of those in which the system read or loaded the skill.
+    pub used: u32,
+    /// Number of those in which neither can be known.
+    pub unknown: u32,
+    /// Number of trials without the skill in which the system loaded it all the same.
+    pub leaked: u32,
+}
+
+impl TreatmentEvidence {
+    fn of(skill: &str, control: &ReportDocument, treatment: &ReportDocument) -> Self {
+        let mut evidence = Self::default();
+        let name = skill.rsplit(['/', '\\']).next().unwrap_or_default();
+        let Ok(name) = CheckText::new(name) else { return evidence };
+        let check = Check::new(CheckKind::SkillLoaded(name));
+        for case in treatment.cases.iter().filter(|case| has_answer(case)) {
+            evidence.trials += 1;
+            let delivery = case.evidence.skill.as_ref();
+            if let Some(delivery) = delivery {
+                evidence.offered.get_or_insert_with(|| delivery.offered.clone());
+            }
+            match delivery.and_then(|delivery| delivery.read) {
+                _ if loads(&check, case) => evidence.used += 1,
+                Some(true) => evidence.used += 1,
+                Some(false) => {}
+                None => evidence.unknown += 1,
+            }
+        }
+        let leaked = control.cases.iter().filter(|case| loads(&check, case)).count();
+        evidence.leaked = u32::try_from(leaked).unwrap_or(u32::MAX);
+        evidence
+    }
+
+    /// Returns why the experiment says nothing about the skill; `None` if the arms are what they
+    /// should be.
+    fn blocked(&self) -> Option<String> {
+        let Self { trials, used, unknown, leaked, .. } = *self;
+        if leaked > 0 {
+            let trials = plural(leaked, "trial");
+            return Some(format!(
+                "Blocked: in {trials} without the skill the agent loaded it all the same, so there \
+                 is no control. Take it out of the agent's own folders."
+            ));
+        }
+        // Without an answer in any trial the numbers say so themselves.
+        if trials == 0 || used > 0 {
+            return None;
+        }
+        let place = self.offered.as_deref().unwrap_or("nowhere");
+        let of = plural(trials, "trial");
+        Some(if unknown == trials {
+            format!(
+                "Blocked: nothing shows whether the agent read the skill (it lay {place}) in any of \
+                 {of}: it reports no tool calls, and this file system keeps no access times."
+            )
+        } else {
+            format!(
+                "Blocked: the agent read the skill in none of {of} (it lay {place}), so this says \
+                 nothing about it. Does the agent look for skills there, and do the cases call for \
+                 this one?"
+            )
+        })
+    }
+
+    /// Returns the evidence in one line: `read in 14 of 16 trials, it lay in .claude/skills/ferry`.
+    fn line(&self) -> String {
+        let Self { trials, used, .. } = self;
+        let place = self.offered.as_ref().map(|place| format!(", it lay {}", terminal(place, 300)));
+        format!("read in {used} of {}{}", plural(*trials, "trial"), place.unwrap_or_default())
+    }
+}
+
+fn has_answer(case: &CaseDocument) -> bool {
+    case.steps.iter().any(|step| step.reply.is_some())
+}
+
+/// Returns true if tool calls of the case load the skill.
+fn loads(check: &Check, case: &CaseDocument) -> bool {
+    case.steps.iter().filter_map(|step| step.reply.as_ref()?.tool_calls.as_deref()).any(|calls| {
+        let seen = CheckObservation { tool_calls: Some(calls), ..CheckObservation::default() };
+        decide(check, &seen).outcome == CheckOutcome::Held
+    })
 }
 
 /// Formats the setup, one line per case, the differences with their intervals, and the conclusion.
@@ -80,7 +181,12 @@ pub fn text(found: &SkillExperiment, style: TerminalStyle) -> String {
     if let Some(suite) = &found.suite {
         text += &format!("suite {}\n", terminal(&wording::suite(suite), 600));
     }
-    text += &format!("without: {}\nwith: {}\n", found.run_ids.control, found.run_ids.treatment);
+    text += &format!(
+        "without: {}\nwith: {}, {}\n",
+        found.run_ids.control,
+        found.run_ids.treatment,
+        found.treatment.line()
+    );
     text += &style.paint(StatusColour::Faint, &format!("seed {}", found.seed));
     text += "\n\n";
     text += &analysis_text(&found.analysis, LABELS, style);

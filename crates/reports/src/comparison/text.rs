@@ -103,7 +103,7 @@ pub(super) fn verdict(
     let colour = match analysis.conclusion {
         Conclusion::Helps => StatusColour::Good,
         Conclusion::Harms => StatusColour::Bad,
-        Conclusion::NotEnoughEvidence => StatusColour::Unsure,
+        Conclusion::NotEnoughEvidence | Conclusion::Blocked => StatusColour::Unsure,
     };
     format!("\n{}\n", style.paint(colour, sentence))
 }

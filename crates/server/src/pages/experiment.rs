@@ -165,6 +165,7 @@ impl TestView {
             Some(Conclusion::Helps) => ("helps", "good"),
             Some(Conclusion::Harms) => ("harms", "poor"),
             Some(Conclusion::NotEnoughEvidence) => ("not enough evidence", "none"),
+            Some(Conclusion::Blocked) => ("blocked", "fair"),
             None => ("tested", "none"),
         };
         Self {

@@ -66,6 +66,13 @@ impl SystemUnderTest for AcpSut {
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        if !self.supports_fixtures() {
+            return Err(SutError::NotStarted {
+                what: "the agent works in the project itself, where no skill can be laid for it"
+                    .to_owned(),
+                hint: Some("set sut.acp.work_folder to copy".to_owned()),
+            });
+        }
         let program = self.program.clone_with_skill(skill);
         Ok(Arc::new(Self { program, only_reads: self.only_reads, shown: self.shown.clone() }))
     }

@@ -19,6 +19,7 @@ mod environment;
 mod isolation;
 mod process;
 mod reach;
+mod read_marks;
 mod scratch;
 mod session;
 
@@ -32,7 +33,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::project::{HiddenFiles, Workspace};
-use super::skill::Skill;
+use super::skill::{SKILL_FILE, Skill, skill_folders};
 use super::sut_settings::{
     ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, ProtocolSettings, WorkFolder,
 };
@@ -46,12 +47,9 @@ use selftest_sandbox::{
     SandboxUnavailableError,
 };
 use selftest_text::redact::Redactor;
-use session::CaseResources;
 pub(in crate::sut) use session::CommandSession;
 pub(in crate::sut) use session::GrantedView;
-
-/// Name of the skill's file in the scratch folder of a case.
-const SKILL_FILE: &str = "SKILL.md";
+use session::{CaseResources, LaidSkill};
 
 /// Name of the copy of the project in the scratch folder of a case.
 const WORKSPACE: &str = "project";
@@ -490,13 +488,26 @@ impl CommandSut {
     ) -> BoxFuture<'a, Result<CommandSession, SutError>> {
         async move {
             let scratch = self.make_scratch(task.session_id.as_str())?;
+            let mut fixtures = Arc::clone(&task.fixtures);
+            let mut laid = None;
             if let Some(skill) = &self.skill {
                 let file = scratch.path.join(SKILL_FILE);
                 std::fs::write(&file, &skill.text).map_err(|error| {
                     SutError::failed(format!("cannot write {}: {error}", file.display()))
                 })?;
+                let (mut offered, mut files) = (environment::SKILL_FILE.to_owned(), vec![file]);
+                if self.supports_fixtures() {
+                    let folders = skill_folders(&self.setup.settings.run);
+                    fixtures = fixtures.iter().cloned().chain(skill.laid_in(&folders)).collect();
+                    let homes = folders.iter().map(|at| format!("{at}/{}", skill.folder_name()));
+                    let homes: Vec<String> = homes.collect();
+                    let copy = scratch.path.join(WORKSPACE);
+                    files.extend(homes.iter().map(|home| copy.join(home).join(SKILL_FILE)));
+                    offered = homes.join(" and ");
+                }
+                laid = Some(LaidSkill { offered: format!("in {offered}"), files });
             }
-            let workspace = self.workspace(&scratch.path, &task.fixtures).await?;
+            let workspace = self.workspace(&scratch.path, &fixtures).await?;
             let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
             let mut policy = self.setup.policy(folder);
             policy.write.push(scratch.path.clone());
@@ -504,9 +515,9 @@ impl CommandSut {
             self.setup.grant_addresses(&mut policy).await?;
             let group = self.setup.host.create_case_group(&mut policy);
             let group = group.map_err(|error| SutError::failed(error.to_string()))?;
-            let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
+            let setup = Arc::clone(&self.setup);
             let rooms = CaseResources { workspace, scratch, group };
-            Ok(CommandSession::new(setup, task.clone(), rooms, has_skill, policy))
+            Ok(CommandSession::new(setup, task.clone(), rooms, laid, policy))
         }
         .boxed()
     }

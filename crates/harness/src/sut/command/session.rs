@@ -15,11 +15,14 @@ use tokio::process::ChildStdin;
 
 use super::CommandSetup;
 use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
+use super::read_marks::ReadMarks;
 use super::scratch::ScratchFolder;
 use crate::sut::project::{HiddenFiles, Workspace};
+use crate::sut::skill::SKILL_FILE;
 use crate::sut::sut_settings::{COMMAND_SECTION, ProgramProtocol, PromptInput};
 use crate::sut::{
-    SandboxEvidence, SandboxState, SutError, SutEvidence, SutReply, SutSession, SutTask, status,
+    SandboxEvidence, SandboxState, SkillDelivery, SutError, SutEvidence, SutReply, SutSession,
+    SutTask, status,
 };
 use selftest_checks::check::{FileChanges, ObservedToolCall};
 use selftest_checks::scenario::TaskStatus;
@@ -54,13 +57,23 @@ pub(in crate::sut) struct CommandSession {
     other_lines: u32,
     /// The protocol rule that the program violated, if any.
     broken_rule: Option<String>,
-    /// True if the scratch folder contains a skill.
-    has_skill: bool,
+    /// Where the skill was put, if there is one.
+    skill: Option<String>,
+    /// Watches whether the program reads it.
+    read_marks: ReadMarks,
     /// True if a call failed or was dropped, so that the program gets no grace period.
     broken: bool,
     /// Last, because fields drop in this order and the program has to be stopped before its folders
     /// are removed.
     resources: CaseResources,
+}
+
+/// A skill that was put where the program can read it.
+pub(super) struct LaidSkill {
+    /// Where: `in .claude/skills/ferry`.
+    pub(super) offered: String,
+    /// The files that show whether it was read.
+    pub(super) files: Vec<PathBuf>,
 }
 
 /// Resources created for one case and removed with it.
@@ -114,9 +127,12 @@ impl CommandSession {
         setup: Arc<CommandSetup>,
         task: SutTask,
         resources: CaseResources,
-        has_skill: bool,
+        skill: Option<LaidSkill>,
         policy: SandboxPolicy,
     ) -> Self {
+        let probe = resources.scratch.path.join("read-probe");
+        let (skill, files) = skill.map(|laid| (laid.offered, laid.files)).unzip();
+        let read_marks = ReadMarks::of(files.unwrap_or_default(), &probe);
         Self {
             setup,
             task,
@@ -128,7 +144,8 @@ impl CommandSession {
             exit: None,
             other_lines: 0,
             broken_rule: None,
-            has_skill,
+            skill,
+            read_marks,
             broken: false,
         }
     }
@@ -188,7 +205,8 @@ impl CommandSession {
         evidence
     }
 
-    fn start(&self, program: &[OsString]) -> Result<SupervisedProcess, SutError> {
+    fn start(&mut self, program: &[OsString]) -> Result<SupervisedProcess, SutError> {
+        self.read_marks.set();
         let setup = &self.setup;
         let mut environment = super::environment::environment(
             &setup.host.environment,
@@ -196,9 +214,8 @@ impl CommandSession {
             &self.resources.scratch.path,
             &self.task,
         );
-        if self.has_skill {
-            let file =
-                self.resources.scratch.path.join(super::SKILL_FILE).to_string_lossy().into_owned();
+        if self.skill.is_some() {
+            let file = self.resources.scratch.path.join(SKILL_FILE).to_string_lossy().into_owned();
             environment.insert(super::environment::SKILL_FILE.to_owned(), file);
         }
         let folder = self.workspace().unwrap_or(&setup.host.project);
@@ -332,6 +349,8 @@ impl CommandSession {
 impl SutSession for CommandSession {
     fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileChanges>> {
         async move {
+            // The report reads the files itself.
+            self.read_marks.look();
             let workspace = self.resources.workspace.clone()?;
             let named = named.to_vec();
             tokio::task::spawn_blocking(move || workspace.report(&named)).await.ok()
@@ -370,6 +389,7 @@ impl SutSession for CommandSession {
                 self.exit = Some(process.stop(grace).await);
             }
             self.resources.group = None;
+            let read = self.read_marks.look();
             let mut notes = Vec::new();
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
@@ -383,7 +403,8 @@ impl SutSession for CommandSession {
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
             let sandbox = Some(self.sandbox());
-            SutEvidence { stderr, exit: self.exit, notes, sandbox, failed_call: None }
+            let skill = self.skill.map(|offered| SkillDelivery { offered, read });
+            SutEvidence { stderr, exit: self.exit, notes, sandbox, failed_call: None, skill }
         }
         .boxed()
     }

@@ -279,6 +279,10 @@ impl SutSession for HttpSession {
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         async move {
             let mut evidence = SutEvidence::default();
+            evidence.skill = self
+                .skill
+                .as_ref()
+                .map(|_| SkillDelivery { offered: "in the request".to_owned(), read: Some(true) });
             if let Some(keys) = &self.without_output {
                 let pointer = &self.shared.settings.output;
                 evidence.notes.push(format!("no output at {pointer}; {keys}"));
