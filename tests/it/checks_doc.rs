@@ -1,5 +1,4 @@
-//! docs/checks.md: each check on that page comes to what stands behind it; the file of docs/evals.md
-//! reads as shown there.
+//! docs/checks.md: each check on that page comes to what stands behind it.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +10,6 @@ use selftest_checks::check::{
     self, CheckObservation, CommandOutcome, CommandRun, FileChanges, ObservedToolCall, decide,
     distinct_commands,
 };
-
-use crate::workspace::Workspace;
 
 fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)).unwrap()
@@ -78,16 +75,4 @@ fn every_check_comes_to_what_the_page_says() {
         check::CheckKind::NAMES.iter().copied().filter(|kind| !page.contains(&format!("{kind}:")));
     assert_eq!(kinds.collect::<Vec<_>>(), [""; 0], "every kind has an example");
     assert!(tried > 30, "{tried}");
-}
-
-#[test]
-fn the_evals_json_reads_as_shown() {
-    let page = page("evals.md");
-    let workspace =
-        Workspace::new().file("skills/ferry/evals/evals.json", &blocks(&page, "json")[0]);
-    let console = &blocks(&page, "console")[0];
-    let (command, output) = console.split_once('\n').unwrap();
-    let arguments = command.strip_prefix("$ selftest ").unwrap().split(' ');
-    let run = workspace.args(arguments).run().exit(0);
-    assert_eq!(run.stdout, output);
 }

@@ -25,6 +25,7 @@ mod checks_doc;
 mod ci;
 mod ci_reports;
 mod comment;
+mod doc_blocks;
 mod evals;
 mod experiment;
 mod gate;

@@ -12,7 +12,7 @@ use selftest_harness::sut::skill::Skill;
 use selftest_models::locator::ModelLocator;
 use selftest_models::prompts::PromptLibrary;
 use selftest_service::grader::proposals::{SkillGenerator, SkillTrial};
-use selftest_service::jobs::FindGenerator;
+use selftest_service::jobs::{FindGenerator, JobModelError};
 use selftest_store::Store;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -44,7 +44,7 @@ pub fn generator_on_request(
         let store = store.clone();
         let found = async move {
             let found = drafter.generator(&store, None).await;
-            found.map_err(|failure| failure.render(false).trim_end().to_owned())
+            found.map_err(|error| JobModelError(error.render(false).trim_end().to_owned()))
         };
         found.boxed()
     })

@@ -8,6 +8,7 @@ use selftest_service::grader::decision::DecisionError;
 use selftest_service::grader::quality::{QualityError, UnfitModelError};
 use selftest_service::grader::skills::SkillChangeError;
 use selftest_store::StoreError;
+use selftest_text::error_chain;
 
 /// Kind of an error; decides the exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl AppError {
             Words::Config(errors) => errors.render(colour),
             Words::Error { error, hint } => {
                 let hint = hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-                format!("error: {error:#}\n{hint}")
+                format!("error: {}\n{hint}", error_chain(error.as_ref()))
             }
         }
     }

@@ -20,7 +20,7 @@ use selftest_models::ollama::{self, OllamaServer};
 use selftest_models::prompts::PromptLibrary;
 use selftest_service::grader::quality::QualityGrader;
 use selftest_service::grader::skills::SkillTracker;
-use selftest_service::jobs::FindGrader;
+use selftest_service::jobs::{FindGrader, JobModelError};
 use selftest_store::Store;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -161,7 +161,7 @@ pub fn grader_finder(graders: GradersOnRequest) -> Arc<FindGrader> {
     let graders = Arc::new(graders);
     Arc::new(move |model| {
         let graders = Arc::clone(&graders);
-        Box::pin(async move { graders.grader(model).await })
+        Box::pin(async move { graders.grader(model).await.map_err(JobModelError) })
     })
 }
 

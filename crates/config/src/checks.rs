@@ -286,14 +286,14 @@ fn reflection_criteria(reflection: &Value) -> Vec<ConfigFault> {
 fn schedules(schedules: &Value) -> Vec<ConfigFault> {
     let fault = |(key, schedule): (&String, &Value)| {
         let text = schedule.as_str()?;
-        let why = CronSchedule::parse(text).err()?;
+        let error = CronSchedule::parse(text).err()?;
         Some(ConfigFault {
             hint: Some("write five fields in UTC, such as \"30 3 * * SUN\", or off".to_owned()),
             ..fault_at(
                 &format!("/jobs/schedule/{key}"),
                 format!(
                     "`jobs.schedule.{key}` is no schedule: {}",
-                    selftest_text::one_line(&why, 200)
+                    selftest_text::one_line(&error.to_string(), 200)
                 ),
                 format!("found {}", super::shape::description(schedule)),
             )

@@ -97,46 +97,78 @@ pub struct Config {
     pub scenarios: Vec<Scenario>,
 }
 
-/// The `reports` section: report folders in the project, and additional reports of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ReportSettings {
-    /// Folder of the JSON reports.
-    #[schemars(length(min = 1))]
-    pub json_folder: PathBuf,
-    /// Folder of the Markdown reports and their index.
-    #[schemars(length(min = 1))]
-    pub markdown_folder: PathBuf,
-    /// Path of a JUnit report, overwritten by each run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub junit: Option<PathBuf>,
-    /// Path of a self-contained HTML report, overwritten by each run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub html: Option<PathBuf>,
-    /// Path of a copy of the Markdown report, overwritten by each run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub md: Option<PathBuf>,
-    /// Path of a copy of the JSON report, overwritten by each run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub json: Option<PathBuf>,
-    /// Path of a report in the Common Test Report Format, overwritten by each run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub ctrf: Option<PathBuf>,
-    /// Path of a SARIF 2.1.0 report of isolation findings, overwritten by each run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub sarif: Option<PathBuf>,
-    /// OpenTelemetry collector that receives each run. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub otlp: Option<OtlpSettings>,
-    /// Set to true to write annotations and a step summary in GitHub Actions.
-    pub github: bool,
+/// Defines the `reports` section from the table of report formats.
+macro_rules! report_settings {
+    ($($(#[doc = $doc:literal])+ $id:ident($name:ident) => $render:expr,)+) => {
+        /// The `reports` section: report folders in the project, and additional reports of a run.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct ReportSettings {
+            /// Folder of the JSON reports.
+            #[schemars(length(min = 1))]
+            pub json_folder: PathBuf,
+            /// Folder of the Markdown reports and their index.
+            #[schemars(length(min = 1))]
+            pub markdown_folder: PathBuf,
+            $(
+                $(#[doc = $doc])+
+                #[serde(skip_serializing_if = "Option::is_none")]
+                #[schemars(length(min = 1))]
+                pub $name: Option<PathBuf>,
+            )+
+            /// OpenTelemetry collector that receives each run. Default: none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub otlp: Option<OtlpSettings>,
+            /// Set to true to write annotations and a step summary in GitHub Actions.
+            pub github: bool,
+        }
+
+        impl ReportSettings {
+            /// Returns the requested reports besides those of every run.
+            pub fn requests(&self) -> Vec<ReportRequest> {
+                let files = [$((ReportFileKind::$id, &self.$name)),+];
+                let file = |(kind, path): (ReportFileKind, &Option<PathBuf>)| {
+                    path.clone().map(|path| ReportRequest::File(kind, path))
+                };
+                let github = self.github.then_some(ReportRequest::Github);
+                let otlp = self.otlp.as_ref();
+                let otlp = otlp.map(|otlp| ReportRequest::Otlp(otlp.endpoint.clone()));
+                files.into_iter().filter_map(file).chain(github).chain(otlp).collect()
+            }
+
+            /// Replaces the requested reports with these.
+            pub fn set_requests(&mut self, requests: &[ReportRequest]) {
+                let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
+                *self = Self { json_folder, markdown_folder, ..Self::default() };
+                for request in requests {
+                    match request {
+                        $(ReportRequest::File(ReportFileKind::$id, path) => {
+                            self.$name = Some(path.clone());
+                        })+
+                        ReportRequest::Github => self.github = true,
+                        ReportRequest::Otlp(endpoint) => {
+                            self.otlp = Some(OtlpSettings { endpoint: endpoint.clone() });
+                        }
+                    }
+                }
+            }
+        }
+
+        impl Default for ReportSettings {
+            fn default() -> Self {
+                Self {
+                    json_folder: PathBuf::from("reports/selftest"),
+                    markdown_folder: PathBuf::from("docs/reports/selftest"),
+                    $($name: None,)+
+                    otlp: None,
+                    github: false,
+                }
+            }
+        }
+    };
 }
+
+selftest_reports::report_formats!(report_settings);
 
 /// The `reports.otlp` section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -146,71 +178,6 @@ pub struct OtlpSettings {
     /// appended.
     #[schemars(regex(pattern = "^https?://"))]
     pub endpoint: String,
-}
-
-impl ReportSettings {
-    /// Returns the requested reports besides those of every run.
-    pub fn requests(&self) -> Vec<ReportRequest> {
-        let files = [
-            (ReportFileKind::Junit, &self.junit),
-            (ReportFileKind::Html, &self.html),
-            (ReportFileKind::Markdown, &self.md),
-            (ReportFileKind::Json, &self.json),
-            (ReportFileKind::Ctrf, &self.ctrf),
-            (ReportFileKind::Sarif, &self.sarif),
-        ];
-        let file = |(kind, path): (ReportFileKind, &Option<PathBuf>)| {
-            path.clone().map(|path| ReportRequest::File(kind, path))
-        };
-        let github = self.github.then_some(ReportRequest::Github);
-        let otlp = self.otlp.as_ref().map(|otlp| ReportRequest::Otlp(otlp.endpoint.clone()));
-        files.into_iter().filter_map(file).chain(github).chain(otlp).collect()
-    }
-
-    /// Replaces the requested reports with these.
-    pub fn set_requests(&mut self, requests: &[ReportRequest]) {
-        let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
-        *self = Self { json_folder, markdown_folder, ..Self::default() };
-        for request in requests {
-            let (kind, path) = match request {
-                ReportRequest::File(kind, path) => (kind, path),
-                ReportRequest::Github => {
-                    self.github = true;
-                    continue;
-                }
-                ReportRequest::Otlp(endpoint) => {
-                    self.otlp = Some(OtlpSettings { endpoint: endpoint.clone() });
-                    continue;
-                }
-            };
-            let key = match kind {
-                ReportFileKind::Junit => &mut self.junit,
-                ReportFileKind::Html => &mut self.html,
-                ReportFileKind::Markdown => &mut self.md,
-                ReportFileKind::Json => &mut self.json,
-                ReportFileKind::Ctrf => &mut self.ctrf,
-                ReportFileKind::Sarif => &mut self.sarif,
-            };
-            *key = Some(path.clone());
-        }
-    }
-}
-
-impl Default for ReportSettings {
-    fn default() -> Self {
-        Self {
-            json_folder: PathBuf::from("reports/selftest"),
-            markdown_folder: PathBuf::from("docs/reports/selftest"),
-            junit: None,
-            html: None,
-            md: None,
-            json: None,
-            ctrf: None,
-            sarif: None,
-            otlp: None,
-            github: false,
-        }
-    }
 }
 
 impl Default for Config {

@@ -16,7 +16,7 @@ use super::parsed_file_cache::ParsedFileCache;
 use super::structure::{self, DocumentValidator};
 use super::yaml::{self, SyntaxError, YamlDocument};
 use super::{checks, locations, shape, variables};
-use selftest_harness::rubric::Rubric;
+use selftest_harness::rubric::{Rubric, RubricError};
 use selftest_harness::sut::sut_settings::ADAPTERS;
 
 /// Inputs of the configuration.
@@ -85,10 +85,19 @@ pub fn resolve(
     if !diagnostics.is_empty() {
         return Err(ConfigErrors::new(path, text, diagnostics));
     }
-    layers.finish(path.clone(), given).map_err(|message| {
-        let diagnostic = Diagnostic::at(DiagnosticTarget::File(None), message);
+    layers.finish(path.clone(), given).map_err(|error| {
+        let diagnostic = Diagnostic::at(DiagnosticTarget::File(None), error.to_string());
         ConfigErrors::new(path, text, vec![diagnostic])
     })
+}
+
+/// Settings that pass the schema and still cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum SettingsError {
+    #[error(transparent)]
+    Value(#[from] serde_json::Error),
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Rubric(Vec<RubricError>),
 }
 
 struct ConfigLayers {
@@ -189,16 +198,13 @@ impl ConfigLayers {
         mut self,
         path: Option<PathBuf>,
         flags: Vec<FlagValue>,
-    ) -> Result<ResolvedConfig, String> {
+    ) -> Result<ResolvedConfig, SettingsError> {
         if adapters(&self.value["sut"]).is_empty() {
             set(&mut self.value, "/sut/chat", json!({}));
         }
-        let config: Config =
-            serde_json::from_value(self.value.take()).map_err(|error| error.to_string())?;
-        let rubric = config.rubric().map_err(|errors| {
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-        })?;
-        let mut document = serde_json::to_value(&config).map_err(|error| error.to_string())?;
+        let config: Config = serde_json::from_value(self.value.take())?;
+        let rubric = config.rubric().map_err(SettingsError::Rubric)?;
+        let mut document = serde_json::to_value(&config)?;
         drop_nulls(&mut document);
         let mut origins = BTreeMap::new();
         self.origins(&document, String::new(), &mut origins);

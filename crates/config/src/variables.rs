@@ -83,9 +83,9 @@ pub(super) fn read(environment: &[(String, String)]) -> VariableSettings {
                 Ok(value) => {
                     read.overlays.push(ValueOverlay { pointer: pointer.clone(), value, origin });
                 }
-                Err(message) => read.diagnostics.push(Diagnostic {
+                Err(error) => read.diagnostics.push(Diagnostic {
                     label: format!("found {}", shape::description(&text.as_str().into())),
-                    ..Diagnostic::at(DiagnosticTarget::Variable(name.clone()), message)
+                    ..Diagnostic::at(DiagnosticTarget::Variable(name.clone()), error.to_string())
                 }),
             }
         } else if !OTHER_VARIABLES.contains(&name.as_str()) {
@@ -103,8 +103,16 @@ pub(super) fn read(environment: &[(String, String)]) -> VariableSettings {
     read
 }
 
+/// The text of a variable is not of the type of its key.
+#[derive(Debug, thiserror::Error)]
+#[error("`{key}` must be {expected}")]
+struct VariableValueError {
+    key: String,
+    expected: String,
+}
+
 /// Parses the text as the kind of value that the schema expects at the pointer.
-fn parse_value(text: &str, pointer: &str) -> Result<Value, String> {
+fn parse_value(text: &str, pointer: &str) -> Result<Value, VariableValueError> {
     let node = shape::at(schema(), pointer).unwrap_or(&Value::Null);
     let trimmed = text.trim();
     let value = match shape::kind(node) {
@@ -120,7 +128,10 @@ fn parse_value(text: &str, pointer: &str) -> Result<Value, String> {
         },
         _ => Some(text.into()),
     };
-    value.ok_or_else(|| format!("`{}` must be {}", shape::path(pointer), shape::expectation(node)))
+    value.ok_or_else(|| VariableValueError {
+        key: shape::path(pointer),
+        expected: shape::expectation(node),
+    })
 }
 
 #[cfg(test)]

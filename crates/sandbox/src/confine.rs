@@ -8,17 +8,21 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use super::error::SandboxError;
 use super::policy::{SandboxLevel, SandboxPolicy};
+
+/// Fault of a command line that ends with the policy.
+const NO_PROGRAM: &str = "expected a program after `--`";
 
 /// Replaces itself with the program, or runs it. Returns its exit code, or 128 + n if signal n
 /// killed it.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
+pub(super) fn run(arguments: &[OsString]) -> Result<u8, SandboxError> {
     let (policy, program) = SandboxPolicy::from_arguments(arguments)?;
     if policy.level != SandboxLevel::Off {
         set_limits(&policy);
     }
-    let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
+    let (name, arguments) = program.split_first().ok_or(SandboxError::Argument(NO_PROGRAM))?;
     #[cfg(target_os = "macos")]
     if policy.level != SandboxLevel::Off && std::path::Path::new(super::SANDBOX_EXEC).is_file() {
         let profile = super::seatbelt::profile(&policy);
@@ -27,34 +31,35 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
             .arg(name)
             .args(arguments)
             .exec();
-        return Err(describe_start_error(name, &error));
+        return Err(SandboxError::start(name, error));
     }
     let error = Command::new(name).args(arguments).exec();
-    Err(describe_start_error(name, &error))
+    Err(SandboxError::start(name, error))
 }
 
 /// Replaces itself with the program, or runs it. Returns its exit code, or 128 + n if signal n
 /// killed it. The first argument is the number of the control descriptor.
 #[cfg(target_os = "linux")]
-pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
+pub(super) fn run(arguments: &[OsString]) -> Result<u8, SandboxError> {
     use super::control::{self, ActiveProtections};
     use super::view::{self, FileSystemView};
     use super::{kernel, landlock_rules, namespaces};
 
-    let (control, arguments) = arguments.split_first().ok_or("expected a descriptor")?;
+    let (control, arguments) =
+        arguments.split_first().ok_or(SandboxError::Argument("expected a descriptor"))?;
     let (policy, program) = SandboxPolicy::from_arguments(arguments)?;
     let number = control.to_str().and_then(|number| number.parse().ok());
-    let control = number.map(kernel::take_inherited).and_then(Result::ok).ok_or("no descriptor")?;
+    let control = number.map(kernel::take_inherited).and_then(Result::ok);
+    let control = control.ok_or(SandboxError::Argument("no descriptor"))?;
     // The supervisor ends the process tree; this covers a supervisor that is itself killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    let failed = |what: &'static str| move |error| format!("cannot {what}: {error}");
     rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC)
-        .map_err(|error| format!("cannot keep a descriptor: {error}"))?;
+        .map_err(SandboxError::step("keep a descriptor"))?;
     // Start nothing and use no resources before the supervisor has moved this process into its
     // cgroup.
     let unseen = control::wait_for_release(&control)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
-    let null = null.map_err(failed("open /dev/null"))?;
+    let null = null.map_err(SandboxError::step("open /dev/null"))?;
 
     let mut standing =
         ActiveProtections { walls: policy.level, unseen, ..ActiveProtections::default() };
@@ -63,17 +68,18 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     } else {
         let grants = policy.grants();
         if policy.level == SandboxLevel::Full {
-            let folder = std::env::current_dir().map_err(failed("find the working folder"))?;
+            let folder =
+                std::env::current_dir().map_err(SandboxError::step("find the working folder"))?;
             let view = FileSystemView::of(&grants, &policy.requested_paths());
             namespaces::create_inner_namespaces(control::network_access(&policy))
-                .map_err(failed("have mounts and a network of its own"))?;
+                .map_err(SandboxError::step("have mounts and a network of its own"))?;
             standing.proc = view::mount_view(&view, &policy, &folder)
-                .map_err(failed("make the file system of the sandbox"))?;
+                .map_err(SandboxError::step("make the file system of the sandbox"))?;
             let _ = rustix::system::sethostname(b"selftest");
         }
         set_limits(&policy);
         // After the mounts, which need capabilities and which Landlock would forbid.
-        drop_capabilities().map_err(|error| format!("cannot drop capabilities: {error}"))?;
+        drop_capabilities().map_err(SandboxError::step("drop capabilities"))?;
         standing.landlock = landlock_rules::restrict(&policy, &grants)?;
         // Prevents the program's processes from inspecting this one.
         let hidden = rustix::process::DumpableBehavior::NotDumpable;
@@ -84,18 +90,18 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     if policy.is_trial {
         return Ok(0);
     }
-    let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
+    let (name, arguments) = program.split_first().ok_or(SandboxError::Argument(NO_PROGRAM))?;
     let mut command = Command::new(name);
     command.args(arguments);
     if policy.level != SandboxLevel::Full {
-        return Err(describe_start_error(name, &command.exec()));
+        return Err(SandboxError::start(name, command.exec()));
     }
-    let program = command.spawn().map_err(|error| describe_start_error(name, &error))?;
+    let program = command.spawn().map_err(|error| SandboxError::start(name, error))?;
     // From here on only the program holds its stdin and stdout, so that the harness notices when it
     // closes them.
     rustix::stdio::dup2_stdin(&null)
         .and_then(|()| rustix::stdio::dup2_stdout(&null))
-        .map_err(|error| format!("cannot let go of the program's input and output: {error}"))?;
+        .map_err(SandboxError::step("let go of the program's input and output"))?;
     Ok(reap_until_exit(rustix::process::Pid::from_child(&program)))
 }
 
@@ -115,30 +121,6 @@ fn reap_until_exit(program: rustix::process::Pid) -> u8 {
             Err(_) => return u8::MAX,
         }
     }
-}
-
-/// Describes why a program was not started and how to fix it.
-fn describe_start_error(name: &OsString, error: &std::io::Error) -> String {
-    let name = std::path::Path::new(name);
-    let hint = match error.raw_os_error() {
-        // ENOEXEC.
-        Some(8) => {
-            "; it is neither a program for this machine nor a script whose first line names \
-                    its interpreter, such as `#!/bin/sh`"
-        }
-        // ENOENT.
-        Some(2) => {
-            "; it, its interpreter or its loader is not in the sandbox: grant the folder by \
-                    sut.command.readable"
-        }
-        // EACCES.
-        Some(13) => {
-            "; it may not be executed, or its folder is not granted: see \
-                     sut.command.readable"
-        }
-        _ => "",
-    };
-    format!("cannot start {}: {error}{hint}", name.display())
 }
 
 /// Sets limits that the program cannot raise again. A lower limit that is already set stays.

@@ -12,6 +12,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::error::SandboxError;
 use super::kernel;
 use super::policy::{SandboxLevel, SandboxPolicy};
 use super::syscalls::{NetworkAccess, SeccompFilters};
@@ -62,13 +63,13 @@ pub(super) fn release(control: &OwnedFd, unseen: Option<i32>) -> std::io::Result
 }
 
 /// Waits for permission to continue and returns the error sent by [`release`].
-pub(super) fn wait_for_release(control: &OwnedFd) -> Result<Option<i32>, String> {
+pub(super) fn wait_for_release(control: &OwnedFd) -> Result<Option<i32>, SandboxError> {
     let mut word = [0; 4];
     loop {
         match rustix::io::read(control, &mut word) {
             Err(rustix::io::Errno::INTR) => {}
             Ok(4) => return Ok(Some(i32::from_ne_bytes(word)).filter(|&error| error != 0)),
-            _ => return Err("the supervisor is gone".to_owned()),
+            _ => return Err(SandboxError::SupervisorGone),
         }
     }
 }
@@ -102,14 +103,14 @@ pub(super) fn install_filters(
     policy: &SandboxPolicy,
     control: &OwnedFd,
     mut standing: ActiveProtections,
-) -> Result<(), String> {
+) -> Result<(), SandboxError> {
     let Some(filters) = SeccompFilters::new(network_access(policy)) else {
         return send_report(control, standing, None);
     };
     for program in &filters.denying {
         if let Err(error) = seccompiler::apply_filter(program) {
             if policy.level == SandboxLevel::Full {
-                return Err(format!("cannot filter system calls: {error}"));
+                return Err(SandboxError::Filter(error));
             }
             return send_report(control, standing, None);
         }
@@ -124,12 +125,11 @@ pub(super) fn install_filters(
         Some(_) => None,
     };
     if listener.is_none() {
-        seccompiler::apply_filter(&filters.unwatched)
-            .map_err(|error| format!("cannot filter system calls: {error}"))?;
+        seccompiler::apply_filter(&filters.unwatched).map_err(SandboxError::Filter)?;
     }
     standing.watched = listener.is_some();
     if let Some(what) = unenforceable_part(policy, &standing) {
-        return Err(format!("cannot keep the program to {what}: its supervisor sees no calls"));
+        return Err(SandboxError::Unwatched(what));
     }
     send_report(control, standing, listener.as_ref().map(AsFd::as_fd))
 }
@@ -139,8 +139,9 @@ pub(super) fn send_report(
     control: &OwnedFd,
     standing: ActiveProtections,
     listener: Option<BorrowedFd<'_>>,
-) -> Result<(), String> {
-    let message = serde_json::to_vec(&standing).map_err(|error| error.to_string())?;
+) -> Result<(), SandboxError> {
+    let message =
+        serde_json::to_vec(&standing).map_err(SandboxError::step("report to the supervisor"))?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors: Vec<BorrowedFd<'_>> = listener.into_iter().collect();
@@ -149,7 +150,7 @@ pub(super) fn send_report(
     }
     sendmsg(control, &[IoSlice::new(&message)], &mut ancillary, SendFlags::empty())
         .map(drop)
-        .map_err(|error| format!("cannot reach the supervisor: {error}"))
+        .map_err(SandboxError::step("reach the supervisor"))
 }
 
 /// Receives the protections, and the listener if calls wait for the supervisor. Returns `None` if
@@ -209,7 +210,7 @@ mod tests {
         let (ours, theirs) = pair.unwrap();
         for unseen in [None, Some(libc::EPERM)] {
             release(&ours, unseen).unwrap();
-            assert_eq!(wait_for_release(&theirs), Ok(unseen));
+            assert_eq!(wait_for_release(&theirs).unwrap(), unseen);
         }
         drop(ours);
         assert!(wait_for_release(&theirs).is_err());

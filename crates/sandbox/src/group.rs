@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::error::RunGroupError;
 use super::support::EnforcedLimits;
 use crate::limits::SandboxLimits;
 use crate::stale_folder;
@@ -45,16 +46,13 @@ pub struct CaseGroup {
 
 impl RunGroup {
     /// Creates a group in the nearest ancestor that delegates the memory and pids controllers, else
-    /// in the nearest writable one. The error says why that is not possible.
-    pub fn create() -> Result<Self, String> {
-        let read =
-            |file: &str| fs::read(file).map_err(|_| "this system has no control groups".to_owned());
+    /// in the nearest writable one.
+    pub fn create() -> Result<Self, RunGroupError> {
+        let read = |file: &str| fs::read(file).map_err(|_| RunGroupError::Unsupported);
         let mounts = read("/proc/self/mountinfo")?;
         let own = read("/proc/self/cgroup")?;
-        let (mount, own) = own_cgroup(&mounts, &own)
-            .ok_or("there is no control group of version 2 that this process is seen in")?;
-        let made = Self::create_above(&mount, &own);
-        made.ok_or_else(|| format!("no control group above {} may be written", own.display()))
+        let (mount, own) = own_cgroup(&mounts, &own).ok_or(RunGroupError::NotInVersion2)?;
+        Self::create_above(&mount, &own).ok_or(RunGroupError::NotWritable(own))
     }
 
     fn create_above(mount: &Path, own: &Path) -> Option<Self> {

@@ -22,6 +22,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::EXIT_NOT_STARTED;
+use super::error::SandboxError;
 use super::policy::{SandboxLevel, SandboxPolicy};
 use crate::limits::SandboxLimits;
 
@@ -30,23 +31,25 @@ const TICKS: i64 = 10_000_000;
 
 /// Runs the program and returns its exit code, or 255 if that does not fit. The first argument is
 /// the process ID of the harness.
-pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, String> {
-    let (harness, arguments) = arguments.split_first().ok_or("expected a process")?;
+pub(super) fn run(arguments: &[OsString]) -> std::result::Result<u8, SandboxError> {
+    let (harness, arguments) =
+        arguments.split_first().ok_or(SandboxError::Argument("expected a process"))?;
     let (policy, program) = SandboxPolicy::from_arguments(arguments)?;
-    let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
+    let (name, arguments) =
+        program.split_first().ok_or(SandboxError::Argument("expected a program after `--`"))?;
     let harness = harness.to_str().and_then(|number| number.parse().ok());
-    let harness = opened(harness.ok_or("expected the number of a process")?)
-        .map_err(|error| format!("cannot wait for the harness: {error}"))?;
+    let harness = harness.ok_or(SandboxError::Argument("expected the number of a process"))?;
+    let harness = opened(harness).map_err(SandboxError::step("wait for the harness"))?;
     let limits = (policy.level != SandboxLevel::Off).then_some(&policy.limits);
     // The last handle closes with this process, however it ends; the system then kills everything
     // in the job.
-    let _job = enter(limits).map_err(|error| format!("cannot have a job object: {error}"))?;
+    let _job = enter(limits).map_err(SandboxError::step("have a job object"))?;
     std::thread::spawn(move || {
         ended(&harness);
         leave()
     });
     let ended = Command::new(name).args(arguments).status();
-    let ended = ended.map_err(|error| format!("cannot start {}: {error}", name.display()))?;
+    let ended = ended.map_err(|error| SandboxError::start(name, error))?;
     Ok(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
 }
 

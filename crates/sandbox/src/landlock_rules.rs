@@ -5,6 +5,7 @@ use landlock::{
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
 };
 
+use super::error::SandboxError;
 use super::policy::{PathGrants, SandboxLevel, SandboxPolicy};
 use super::view::{OWN_FOLDERS, OWN_HOSTS};
 
@@ -13,8 +14,8 @@ use super::view::{OWN_FOLDERS, OWN_HOSTS};
 const NEWEST_ABI: ABI = ABI::V9;
 
 /// Restricts this process. Returns the ABI version that the kernel enforces, 0 if none.
-pub(super) fn restrict(policy: &SandboxPolicy, grants: &PathGrants) -> Result<i32, String> {
-    let status = apply(policy, grants).map_err(|error| format!("cannot confine: {error}"))?;
+pub(super) fn restrict(policy: &SandboxPolicy, grants: &PathGrants) -> Result<i32, SandboxError> {
+    let status = apply(policy, grants).map_err(SandboxError::Landlock)?;
     Ok(version(&status))
 }
 

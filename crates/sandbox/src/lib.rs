@@ -21,6 +21,7 @@ mod case_cgroup;
 mod confine;
 #[cfg(target_os = "linux")]
 mod control;
+mod error;
 #[cfg(unix)]
 mod group;
 #[cfg(windows)]
@@ -56,6 +57,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 pub use attempt::{AttemptCount, AttemptKind, SandboxAttempt, read_notes};
+pub use error::{PolicyArgumentError, RunGroupError};
 pub use group::{CaseGroup, RunGroup};
 pub use policy::{SandboxLevel, SandboxPolicy, toolchains};
 pub use support::{EnforcedLimits, SandboxSupport, SandboxUnavailableError};
@@ -85,12 +87,12 @@ pub fn run_if_requested(mut arguments: impl Iterator<Item = OsString>) -> Option
         Some("exec") => confine::run(&rest),
         #[cfg(windows)]
         Some("supervise") => job::run(&rest),
-        _ => Err("expected `supervise` or `exec`".to_owned()),
+        _ => Err(error::SandboxError::UnknownProcess),
     };
     Some(ended.map_or_else(
-        |why| {
+        |error| {
             // If stderr is broken as well, the error cannot be reported anywhere.
-            let _ = writeln!(std::io::stderr(), "selftest: {why}");
+            let _ = writeln!(std::io::stderr(), "selftest: {error}");
             ExitCode::from(EXIT_NOT_STARTED)
         },
         ExitCode::from,

@@ -26,23 +26,52 @@ const NAMESPACE_SYSCTLS: &[(&str, &str)] = &[
     ("/proc/sys/user/max_user_namespaces", "0"),
 ];
 
+/// The kernel denied namespaces.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.describe())]
+pub(crate) struct NamespaceError {
+    source: Error,
+    /// The sysctl that is responsible, if it is known, and its value.
+    sysctl: Option<(&'static str, &'static str)>,
+}
+
+impl NamespaceError {
+    fn new(source: Error) -> Self {
+        let is_denying = |(file, off): &&(&str, &str)| {
+            fs::read_to_string(file).is_ok_and(|value| value.trim() == *off)
+        };
+        Self { source, sysctl: NAMESPACE_SYSCTLS.iter().find(is_denying).copied() }
+    }
+
+    fn describe(&self) -> String {
+        let why = &self.source;
+        match self.sysctl {
+            Some((file, off)) => {
+                let name = file.trim_start_matches("/proc/sys/").replace('/', ".");
+                format!("the kernel gives this user no namespaces ({why}): {name} is {off}")
+            }
+            None => format!("the kernel gives this user no namespaces: {why}"),
+        }
+    }
+}
+
 /// Enters a user namespace, which grants the right to create the others. The process must be
 /// single-threaded.
-pub(super) fn enter_user_namespace() -> Result<(), String> {
+pub(super) fn enter_user_namespace() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match kernel::unshare(UnshareFlags::NEWUSER) {
-        Ok(()) => map_ids(user, group).map_err(|why| describe_refusal(&why)),
+        Ok(()) => map_ids(user, group).map_err(NamespaceError::new),
         // Root can create the others even if the kernel has no user namespaces.
         Err(_) if user == 0 => Ok(()),
-        Err(why) => Err(describe_refusal(&why)),
+        Err(error) => Err(NamespaceError::new(error)),
     }
 }
 
 /// Enters the other namespaces. Afterwards this thread may start one child, and no threads.
-pub(super) fn enter_process_namespaces() -> Result<(), String> {
+pub(super) fn enter_process_namespaces() -> Result<(), NamespaceError> {
     let flags = UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    kernel::unshare(flags).map_err(|why| describe_refusal(&why))?;
-    make_capabilities_ambient().map_err(|why| describe_refusal(&why.into()))
+    kernel::unshare(flags).map_err(NamespaceError::new)?;
+    make_capabilities_ambient().map_err(|error| NamespaceError::new(error.into()))
 }
 
 /// Creates the remaining namespaces in the first process. The network namespace, if the policy
@@ -76,20 +105,6 @@ fn make_capabilities_ambient() -> Result<(), Errno> {
         rustix::thread::configure_capability_in_ambient_set(power, true)?;
     }
     Ok(())
-}
-
-/// Describes why the kernel denied namespaces, naming the responsible sysctl if it is known.
-fn describe_refusal(why: &Error) -> String {
-    let switch = NAMESPACE_SYSCTLS
-        .iter()
-        .find(|(file, off)| fs::read_to_string(file).is_ok_and(|value| value.trim() == *off));
-    match switch {
-        Some((file, off)) => {
-            let name = file.trim_start_matches("/proc/sys/").replace('/', ".");
-            format!("the kernel gives this user no namespaces ({why}): {name} is {off}")
-        }
-        None => format!("the kernel gives this user no namespaces: {why}"),
-    }
 }
 
 /// Returns advice for a refusal with this text.

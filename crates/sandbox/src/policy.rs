@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 
+use super::error::PolicyArgumentError;
 use crate::limits::SandboxLimits;
 
 /// System folders and files that every program may read if they exist: libraries and programs. Of
@@ -323,11 +324,14 @@ impl SandboxPolicy {
     }
 
     /// Decodes a policy, and returns the remaining arguments: the program and its arguments.
-    pub fn from_arguments(arguments: &[OsString]) -> Result<(Self, &[OsString]), String> {
+    pub fn from_arguments(
+        arguments: &[OsString],
+    ) -> Result<(Self, &[OsString]), PolicyArgumentError> {
+        let invalid = |flag, expected| PolicyArgumentError::Value { flag, expected };
         let mut policy = Self::default();
         let mut rest = arguments;
         loop {
-            let (flag, after) = rest.split_first().ok_or("expected `--` and a program")?;
+            let (flag, after) = rest.split_first().ok_or(PolicyArgumentError::NoSeparator)?;
             if flag == "--" {
                 return Ok((policy, after));
             }
@@ -343,7 +347,7 @@ impl SandboxPolicy {
                 rest = after;
                 continue;
             }
-            let (value, after) = after.split_first().ok_or("expected a value after a flag")?;
+            let (value, after) = after.split_first().ok_or(PolicyArgumentError::NoValue)?;
             rest = after;
             let paths = match flag.to_str() {
                 Some("--read") => &mut policy.read,
@@ -353,24 +357,28 @@ impl SandboxPolicy {
                 Some("--protected") => &mut policy.protected,
                 Some("--port") => {
                     let port = value.to_str().and_then(|port| port.parse().ok());
-                    policy.ports.push(port.ok_or("expected a port after `--port`")?);
+                    policy.ports.push(port.ok_or_else(|| invalid("--port", "a port"))?);
                     continue;
                 }
                 Some("--address") => {
                     let address = value.to_str().and_then(|address| address.parse().ok());
-                    policy.addresses.push(address.ok_or("expected an address after `--address`")?);
+                    policy
+                        .addresses
+                        .push(address.ok_or_else(|| invalid("--address", "an address"))?);
                     continue;
                 }
                 Some("--host") => {
                     let host = value.to_str().and_then(|host| host.split_once(' '));
                     let host =
                         host.and_then(|(ip, name)| Some((name.to_owned(), ip.parse().ok()?)));
-                    policy.hosts.push(host.ok_or("expected an address and a name after `--host`")?);
+                    policy
+                        .hosts
+                        .push(host.ok_or_else(|| invalid("--host", "an address and a name"))?);
                     continue;
                 }
                 Some("--walls") => {
                     let walls = value.to_str().and_then(|word| word.parse().ok());
-                    policy.level = walls.ok_or("expected a word after `--walls`")?;
+                    policy.level = walls.ok_or_else(|| invalid("--walls", "a word"))?;
                     continue;
                 }
                 Some("--notes") => {
@@ -383,10 +391,10 @@ impl SandboxPolicy {
                 }
                 Some("--limits") => {
                     let limits = value.to_str().and_then(|json| serde_json::from_str(json).ok());
-                    policy.limits = limits.ok_or("expected limits after `--limits`")?;
+                    policy.limits = limits.ok_or_else(|| invalid("--limits", "limits"))?;
                     continue;
                 }
-                _ => return Err(format!("unknown flag {}", flag.display())),
+                _ => return Err(PolicyArgumentError::UnknownFlag(flag.clone())),
             };
             paths.push(value.into());
         }

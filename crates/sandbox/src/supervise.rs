@@ -16,15 +16,16 @@ use tokio::net::unix::pipe::Sender;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::SUBCOMMAND;
+use super::error::SandboxError;
 use super::policy::SandboxPolicy;
 
 /// Runs the program and returns its exit code, or 128 + n if signal n killed it.
-pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
+pub(super) fn run(arguments: &[OsString]) -> Result<u8, SandboxError> {
     let (policy, _) = SandboxPolicy::from_arguments(arguments)?;
     // Detach from the terminal: its signals are meant for the harness, and the program must not
     // read from it.
     let _ = rustix::process::setsid();
-    let failed = |error: std::io::Error| format!("cannot supervise the program: {error}");
+    let failed = SandboxError::step::<std::io::Error>("supervise the program");
     #[cfg(target_os = "linux")]
     let mut ready = linux::prepare(&policy)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -233,7 +234,7 @@ mod linux {
     use super::super::policy::SandboxLevel;
     use super::super::watch::{CallWatcher, ConnectorPool, check_inspection_access};
     use super::super::{control, kernel, namespaces};
-    use super::{Child, Command, OsString, SUBCOMMAND, SandboxPolicy};
+    use super::{Child, Command, OsString, SUBCOMMAND, SandboxError, SandboxPolicy};
 
     /// Maximum number of calls answered before other events are handled.
     const MAX_ANSWERS_AT_ONCE: usize = 64;
@@ -246,18 +247,18 @@ mod linux {
     }
 
     /// Does everything that must happen before any process is started.
-    pub(super) fn prepare(policy: &SandboxPolicy) -> Result<PreparedResources, String> {
+    pub(super) fn prepare(policy: &SandboxPolicy) -> Result<PreparedResources, SandboxError> {
         // Descriptors that the harness inherited are not for the program. Old kernels lack the
         // call; there, the harness's own descriptors are still closed at the next exec.
         let _ = kernel::close_on_exec_from(3);
         let notes = policy.notes_file.as_ref();
         let notes = notes.map(|path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
-            file.map_err(|error| format!("cannot write {}: {error}", path.display()))
+            file.map_err(|source| SandboxError::Path { verb: "write", path: path.clone(), source })
         });
         let notes = notes.transpose()?;
         let group = policy.cgroup.as_ref().map(|group| {
-            let failed = |error| format!("cannot use {}: {error}", group.display());
+            let failed = |source| SandboxError::Path { verb: "use", path: group.clone(), source };
             CgroupFiles::open(group, policy.limits).map_err(failed)
         });
         let group = group.transpose()?;
@@ -267,8 +268,8 @@ mod linux {
         }
         // The position matters: entering a user namespace requires a single thread, and after
         // entering a PID namespace no thread can be started.
-        let connectors = ConnectorPool::start()
-            .map_err(|error| format!("cannot start a thread to connect by: {error}"))?;
+        let connectors =
+            ConnectorPool::start().map_err(SandboxError::step("start a thread to connect by"))?;
         if is_full {
             namespaces::enter_process_namespaces()?;
         }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 
+use super::error::RunGroupError;
 use super::support::EnforcedLimits;
 use crate::limits::SandboxLimits;
 
@@ -17,8 +18,8 @@ pub struct CaseGroup(Infallible);
 
 impl RunGroup {
     /// Always fails.
-    pub fn create() -> Result<Self, String> {
-        Err("this system has no control groups".to_owned())
+    pub fn create() -> Result<Self, RunGroupError> {
+        Err(RunGroupError::Unsupported)
     }
 
     /// Returns the resources that this group can limit.

@@ -14,6 +14,8 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
+use crate::format::FormatEntry;
+use crate::lines::without_mark;
 
 /// Prefix of the first line of each run.
 pub(super) const RUN_PREFIX: &str = "# aider chat started at ";
@@ -33,11 +35,14 @@ const CHAT_COMMANDS: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "]
 /// Prefixes of the messages that aider prints when it cannot parse an edit.
 const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Malformed response"];
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    bytes: |start, _| without_mark(start).trim_ascii_start().starts_with(RUN_PREFIX.as_bytes()),
+    ..FormatEntry::new(read)
+};
+
 /// Reads every run of a history.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut input = BufReader::with_capacity(256 * 1024, source.open_unmarked()?);
     let (mut bytes, mut run) = (Vec::new(), AiderRun::default());
     loop {

@@ -16,12 +16,17 @@ use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientList, LenientObject};
+use crate::format::FormatEntry;
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.has("mapping") && value.has("current_node"),
+    in_lists: true,
+    ..FormatEntry::new(read)
+};
 
 /// Reads every conversation of an export.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     source.read_document(&mut ChatGptExport, feed)
 }
 

@@ -11,12 +11,19 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::wire::{JsonText, LenientInt, LenientObject};
+use crate::format::FormatEntry;
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| {
+        let kind = value.mark("type");
+        kind == "thread.started" || (kind.starts_with("item.") && value.has("item"))
+    },
+    ..FormatEntry::new(read)
+};
 
 /// Reads one session. The prompt was on the command line and is missing from the stream.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     "codex".clone_into(&mut feed.head.agent);
     feed.head.platform = Some("exec".to_owned());
     let mut lines = source.lines()?;

@@ -135,7 +135,7 @@ impl SessionSink for SessionCollector {
             return;
         }
         let texts = event.calls.iter().map(|call| call.arguments.len());
-        let results = event.results.iter().map(|result| result.text.len());
+        let results = event.results.iter().map(|result| result.text.len() + result.error.len());
         // Events without text need memory as well.
         self.bytes += size_of::<Event<'_>>() + event.text.len() + event.reasoning.len();
         self.bytes += texts.chain(results).sum::<usize>();

@@ -12,12 +12,32 @@ use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag, LenientList, LenientObject};
+use crate::format::FormatEntry;
+use crate::homes::{AgentFolders, HomeRoot};
+
+/// Record types that identify the format.
+const TYPES: [&str; 5] = [
+    "session.start",
+    "session.resume",
+    "user.message",
+    "assistant.message",
+    "tool.execution_complete",
+];
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| TYPES.contains(&value.mark("type")) && value.has("data"),
+    folders: &[AgentFolders {
+        agent: "copilot-cli",
+        variable: None,
+        roots: &[HomeRoot::Home(".copilot")],
+        parts: &["session-state", "history-session-state"],
+    }],
+    ..FormatEntry::new(read)
+};
 
 /// Reads one session.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     "copilot-cli".clone_into(&mut feed.head.agent);
     let mut lines = source.lines()?;
     let mut scratch = String::new();

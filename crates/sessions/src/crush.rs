@@ -16,12 +16,17 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientList, LenientObject};
+use crate::format::{FormatEntry, IdSource};
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    table: Some(("messages", &["session_id", "role", "parts"])),
+    ids: IdSource::FileName,
+    ..FormatEntry::new(read)
+};
 
 /// Reads every session of a database.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }

@@ -20,15 +20,27 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientInt, LenientList, LenientObject};
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 
 /// Maximum number of messages in a conversation.
 const MAX_BUBBLES: usize = 100_000;
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    table: Some(("cursorDiskKV", &["key", "value"])),
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "cursor",
+        variable: None,
+        roots: &[HomeRoot::Editor("Cursor")],
+        parts: &["state.vscdb"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads every conversation of a database.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }

@@ -13,6 +13,8 @@ use super::source::SessionSource;
 use super::sqlite::{self, damaged_error, open, text};
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 
 const AGENT: &str = "cursor";
 
@@ -25,11 +27,22 @@ const MAX_MESSAGES: usize = 100_000;
 /// Length of a blob id, in bytes.
 const ID_LENGTH: usize = 32;
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    table: Some(("blobs", &["id", "data"])),
+    ids: IdSource::FileName,
+    has_several_stores: true,
+    folders: &[AgentFolders {
+        agent: "cursor",
+        variable: None,
+        roots: &[HomeRoot::Home(".cursor")],
+        parts: &["projects", "chats"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads the conversation.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }

@@ -108,7 +108,7 @@ impl<'s> SessionFeed<'s> {
             notes: ReadNotes::default(),
             sink,
             pairing: CallPairing::default(),
-            lineage: LineageTracker::new(format.has_several_stores()),
+            lineage: LineageTracker::new(format.entry().has_several_stores),
             naming: SessionNaming::new(source, format),
             events: 0,
             sessions: 0,

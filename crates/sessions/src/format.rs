@@ -1,101 +1,204 @@
-//! Lists the supported formats and their names.
+//! The table of supported formats, one entry each. Names, detection, readers, ids and folders come
+//! from this table; an entry is declared in the file that reads the format.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// A file format of recorded sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "kebab-case")]
-pub enum SessionFormat {
-    /// Hermes: one JSON object per session, rewritten on each turn.
-    HermesSnapshot,
+use super::SessionReadError;
+use super::detect::JsonOutline;
+use super::feed::SessionFeed;
+use super::homes::AgentFolders;
+use super::source::SessionSource;
+use super::{
+    aider, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush, cursor,
+    cursor_store, gemini_cli, goose, hermes, inspect, mini_swe_agent, open_code, open_hands,
+    open_hands_sdk, pi, qwen_code, swe_agent, traces, zed,
+};
+
+/// Reads every session of a source. Only a source that cannot be read at all is an error; damage is
+/// recorded in the notes of the feed.
+pub(crate) type ReadSessions =
+    fn(&SessionSource, &mut SessionFeed<'_>) -> Result<(), SessionReadError>;
+
+/// What the crate needs to know of a format. Most fields have defaults in [`FormatEntry::new`].
+pub(crate) struct FormatEntry {
+    /// Reads the sessions.
+    pub(crate) read: ReadSessions,
+    /// Returns true if a JSON value, such as a line or a document, is of this format.
+    pub(crate) json: fn(&JsonOutline) -> bool,
+    /// Like `json`, for a shape that other formats share. Decides only if no `json` does.
+    pub(crate) weak_json: fn(&JsonOutline) -> bool,
+    /// True if a list of values that match `json` is of this format.
+    pub(crate) in_lists: bool,
+    /// Returns true if a list of JSON values is of this format, for formats whose single values
+    /// cannot be recognised.
+    pub(crate) json_list: fn(&[JsonOutline]) -> bool,
+    /// A table of a SQLite database and columns that it must have.
+    pub(crate) table: Option<(&'static str, &'static [&'static str])>,
+    /// Returns true if the source is of this format, by its first bytes. For content that is
+    /// neither JSON nor SQLite.
+    pub(crate) bytes: fn(&[u8], &SessionSource) -> bool,
+    /// Returns true if the files of a source are of this format, for sessions in several files.
+    pub(crate) source: fn(&SessionSource) -> bool,
+    /// Where the id of a session without one comes from.
+    pub(crate) ids: IdSource,
+    /// Where agents store such sessions by default.
+    pub(crate) folders: &'static [AgentFolders],
+    /// True if the agent stores one session in several places that differ in details.
+    pub(crate) has_several_stores: bool,
+}
+
+impl FormatEntry {
+    /// Returns an entry that no content matches.
+    pub(crate) const fn new(read: ReadSessions) -> Self {
+        Self {
+            read,
+            json: |_| false,
+            weak_json: |_| false,
+            in_lists: false,
+            json_list: |_| false,
+            table: None,
+            bytes: |_, _| false,
+            source: |_| false,
+            ids: IdSource::Content,
+            folders: &[],
+            has_several_stores: false,
+        }
+    }
+}
+
+/// Where the id of a session without one comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdSource {
+    /// The agent names files after sessions.
+    FileName,
+    /// The agent names folders after sessions; names of single files may repeat.
+    FolderName,
+    /// Names may repeat, so a digest of the session's start is appended.
+    Content,
+}
+
+/// Defines the formats. An entry has a description, an identifier, the format's name, and its
+/// [`FormatEntry`].
+macro_rules! session_formats {
+    ($(
+        $(#[doc = $doc:literal])+
+        $(#[cfg($($cfg:tt)+)])?
+        $id:ident($name:literal) => $entry:path,
+    )+) => {
+        /// A file format of recorded sessions, in the order of detection: the specific ones come
+        /// first.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Serialize, Deserialize, Display, EnumString, IntoStaticStr, VariantArray)]
+        pub enum SessionFormat {
+            $(
+                $(#[doc = $doc])+
+                $(#[cfg($($cfg)+)])?
+                #[serde(rename = $name)]
+                #[strum(serialize = $name)]
+                $id,
+            )+
+        }
+
+        impl SessionFormat {
+            /// Returns a description in a sentence or two.
+            pub fn description(self) -> &'static str {
+                let description = match self {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$id => concat!($($doc),+),
+                    )+
+                };
+                description.trim_start()
+            }
+
+            pub(crate) fn entry(self) -> &'static FormatEntry {
+                match self {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$id => &$entry,
+                    )+
+                }
+            }
+        }
+    };
+}
+
+session_formats! {
+    /// Output of `codex exec --json`.
+    CodexExec("codex-exec") => codex_exec::FORMAT,
+    /// GitHub Copilot CLI JSON lines.
+    CopilotCli("copilot-cli") => copilot_cli::FORMAT,
+    /// The export of `ChatGPT`.
+    ChatGpt("chat-gpt") => chat_gpt::FORMAT,
+    /// The export of Claude's chats.
+    ClaudeAi("claude-ai") => chat::formats::CLAUDE_AI,
+    /// Inspect logs: JSON, or an `.eval` archive.
+    Inspect("inspect") => inspect::FORMAT,
+    /// OpenTelemetry spans with the `GenAI` or `OpenInference` conventions.
+    OpenTelemetry("open-telemetry") => traces::OPEN_TELEMETRY,
+    /// `LangSmith` runs.
+    LangSmith("langsmith") => traces::LANGSMITH,
+    /// Langfuse observations and traces.
+    Langfuse("langfuse") => traces::LANGFUSE,
+    /// Factory's droid: JSON lines.
+    Factory("factory") => chat::formats::FACTORY,
+    /// Cursor's agent: JSON Lines transcripts.
+    CursorAgent("cursor-agent") => chat::formats::CURSOR_AGENT,
+    /// Cursor's agent: the `store.db` of a session.
+    CursorStore("cursor-store") => cursor_store::FORMAT,
+    /// Cursor's editor: `state.vscdb`.
+    CursorState("cursor-state") => cursor::FORMAT,
+    /// `OpenCode`: its SQLite database, or an exported session.
+    OpenCode("open-code") => open_code::FORMAT,
+    /// goose: its SQLite database.
+    Goose("goose") => goose::FORMAT,
+    /// Crush: its SQLite database.
+    Crush("crush") => crush::FORMAT,
+    /// Zed: its SQLite database of threads.
+    Zed("zed") => zed::FORMAT,
+    /// The chat history that aider stores in a project.
+    Aider("aider") => aider::FORMAT,
     /// Hermes: JSON lines of the older gateway.
-    HermesGateway,
-    /// Hermes: `state.db`, one SQLite database for all sessions.
-    HermesState,
-    /// Claude Code JSON lines.
-    ClaudeCode,
-    /// `OpenAI` Codex CLI rollout.
-    Codex,
-    /// Gemini CLI chat, JSON or JSON lines.
-    GeminiCli,
-    /// pi JSON lines.
-    Pi,
+    HermesGateway("hermes-gateway") => hermes::gateway::FORMAT,
     /// Agent Trajectory Interchange Format (Harbor).
-    Atif,
-    /// SWE-agent `.traj`.
-    SweAgent,
-    /// mini-swe-agent trajectory.
-    MiniSweAgent,
-    /// `OpenHands` before its SDK: a list of events.
-    OpenHands,
+    Atif("atif") => atif::FORMAT,
+    /// `OpenAI` Codex CLI rollout.
+    Codex("codex") => codex::FORMAT,
+    /// Gemini CLI chat, JSON or JSON lines.
+    GeminiCli("gemini-cli") => gemini_cli::FORMAT,
+    /// Hermes: one JSON object per session, rewritten on each turn.
+    HermesSnapshot("hermes-snapshot") => hermes::snapshot::FORMAT,
     /// `OpenHands` SDK events.
-    OpenHandsSdk,
+    OpenHandsSdk("open-hands-sdk") => open_hands_sdk::FORMAT,
+    /// pi JSON lines.
+    Pi("pi") => pi::FORMAT,
     /// Qwen Code JSON lines.
-    QwenCode,
+    QwenCode("qwen-code") => qwen_code::FORMAT,
+    /// Amp thread.
+    Amp("amp") => chat::formats::AMP,
+    /// Claude Code JSON lines.
+    ClaudeCode("claude-code") => claude_code::FORMAT,
+    /// SWE-agent `.traj`.
+    SweAgent("swe-agent") => swe_agent::FORMAT,
+    /// `OpenHands` before its SDK: a list of events.
+    OpenHands("open-hands") => open_hands::FORMAT,
+    /// mini-swe-agent trajectory.
+    MiniSweAgent("mini-swe-agent") => mini_swe_agent::FORMAT,
+    /// The example of docs/extending.md, in tests only.
+    #[cfg(test)]
+    Example("example") => super::example::FORMAT,
     /// Cline, Roo and Kilo: messages in Anthropic's format. Some versions write tool calls as XML
     /// into the text.
-    Cline,
-    /// Amp thread.
-    Amp,
-    /// `OpenCode`: its SQLite database, or an exported session.
-    OpenCode,
-    /// goose: its SQLite database.
-    Goose,
-    /// Crush: its SQLite database.
-    Crush,
-    /// Cursor's editor: `state.vscdb`.
-    CursorState,
-    /// Cursor's agent: the `store.db` of a session.
-    CursorStore,
-    /// Cursor's agent: JSON Lines transcripts.
-    CursorAgent,
-    /// Factory's droid: JSON lines.
-    Factory,
-    /// GitHub Copilot CLI JSON lines.
-    CopilotCli,
-    /// Output of `codex exec --json`.
-    CodexExec,
-    /// The export of `ChatGPT`.
-    ChatGpt,
-    /// The export of Claude's chats.
-    ClaudeAi,
-    /// Inspect logs: JSON, or an `.eval` archive.
-    Inspect,
-    /// Zed: its SQLite database of threads.
-    Zed,
-    /// The chat history that aider stores in a project.
-    Aider,
-    /// OpenTelemetry spans with the `GenAI` or `OpenInference` conventions.
-    OpenTelemetry,
-    /// `LangSmith` runs.
-    #[serde(rename = "langsmith")]
-    #[strum(serialize = "langsmith")]
-    LangSmith,
-    /// Langfuse observations and traces.
-    Langfuse,
+    Cline("cline") => chat::formats::CLINE,
     /// Vercel AI SDK messages with parts.
-    VercelAi,
+    VercelAi("vercel-ai") => chat::formats::VERCEL_AI,
     /// Requests and responses of `OpenAI`'s Responses API.
-    Responses,
+    Responses("responses") => chat::formats::RESPONSES,
     /// Plain chat messages, bare or wrapped.
-    Chat,
+    Chat("chat") => chat::formats::CHAT,
+    /// Hermes: `state.db`, one SQLite database for all sessions.
+    HermesState("hermes-state") => hermes::state::FORMAT,
 }
 
 selftest_text::named!(SessionFormat);
-
-impl SessionFormat {
-    /// Returns true if the agent stores one session in several places that differ in details.
-    pub(super) fn has_several_stores(self) -> bool {
-        matches!(
-            self,
-            SessionFormat::HermesSnapshot
-                | SessionFormat::HermesGateway
-                | SessionFormat::HermesState
-                | SessionFormat::CursorStore
-                | SessionFormat::CursorAgent
-        )
-    }
-}

@@ -16,6 +16,8 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag};
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 
 /// Columns of a session, in the order that [`head`] expects.
 const SESSION: [&str; 8] = [
@@ -29,11 +31,21 @@ const SESSION: [&str; 8] = [
     "accumulated_output_tokens",
 ];
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    table: Some(("messages", &["session_id", "role", "content_json"])),
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "goose",
+        variable: None,
+        roots: &[HomeRoot::Data("goose")],
+        parts: &["sessions"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads every session of a database.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }

@@ -11,6 +11,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
+use crate::format::FormatEntry;
 
 /// First bytes of an archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
@@ -27,11 +28,16 @@ impl<T: Read + Seek> ArchiveInput for T {}
 
 type EvalArchive<'s> = ZipArchive<Box<dyn ArchiveInput + 's>>;
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.has("samples") && value.has("eval"),
+    // Other zip archives get the advice to unpack them.
+    bytes: |start, source| start.starts_with(MAGIC) && is_log(source),
+    ..FormatEntry::new(read)
+};
+
 /// Reads every sample.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     if !source.read_start(MAGIC.len() as u64)?.starts_with(MAGIC) {
         return chat::read(chat::INSPECT, source, feed);
     }

@@ -15,6 +15,8 @@ mod content;
 mod detect;
 mod digest;
 mod event;
+#[cfg(test)]
+mod example;
 mod failure;
 mod feed;
 mod find;
@@ -28,7 +30,6 @@ mod lines;
 mod mutation;
 mod naming;
 mod pairing;
-mod reader;
 mod repaired;
 mod source;
 mod sqlite;
@@ -148,7 +149,7 @@ pub fn read_as(
     sink: &mut dyn SessionSink,
 ) -> Result<ReadSummary, SessionReadError> {
     let mut feed = SessionFeed::new(source, format, sink);
-    reader::read(format, source, &mut feed)?;
+    (format.entry().read)(source, &mut feed)?;
     let (sessions, notes) = feed.finish();
     if sessions == 0 {
         return Err(SessionReadError::NoSession { format, reason: notes.describe_emptiness() });

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use twox_hash::XxHash3_64;
 
 use super::event::{Event, EventOrigin, EventRole};
+use super::format::IdSource;
 use super::{SessionFormat, SessionSource};
 
 /// Maximum bytes of a text that are hashed.
@@ -42,44 +43,10 @@ pub(super) struct SessionNaming {
 
 impl SessionNaming {
     pub(super) fn new(source: &SessionSource, format: SessionFormat) -> Self {
-        let stem_is_id = match format {
-            SessionFormat::HermesSnapshot
-            | SessionFormat::HermesGateway
-            | SessionFormat::HermesState
-            | SessionFormat::ClaudeCode
-            | SessionFormat::Codex
-            | SessionFormat::Pi
-            | SessionFormat::QwenCode
-            | SessionFormat::OpenCode
-            | SessionFormat::Goose
-            | SessionFormat::Crush
-            | SessionFormat::CursorState
-            | SessionFormat::CursorAgent
-            | SessionFormat::Zed
-            | SessionFormat::CursorStore
-            | SessionFormat::Factory
-            | SessionFormat::Amp => true,
-            // The folder is named after the conversation.
-            SessionFormat::OpenHands | SessionFormat::OpenHandsSdk => {
-                matches!(source, SessionSource::Folder { .. })
-            }
-            SessionFormat::GeminiCli
-            | SessionFormat::Atif
-            | SessionFormat::SweAgent
-            | SessionFormat::MiniSweAgent
-            | SessionFormat::CopilotCli
-            | SessionFormat::CodexExec
-            | SessionFormat::ChatGpt
-            | SessionFormat::ClaudeAi
-            | SessionFormat::Inspect
-            | SessionFormat::Aider
-            | SessionFormat::OpenTelemetry
-            | SessionFormat::LangSmith
-            | SessionFormat::Langfuse
-            | SessionFormat::Cline
-            | SessionFormat::VercelAi
-            | SessionFormat::Responses
-            | SessionFormat::Chat => false,
+        let stem_is_id = match format.entry().ids {
+            IdSource::FileName => true,
+            IdSource::FolderName => matches!(source, SessionSource::Folder { .. }),
+            IdSource::Content => false,
         };
         Self {
             path: source.path().to_owned(),

@@ -18,12 +18,27 @@ use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientInt, LenientObject};
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| {
+        let has_parts = value.inner("message").is_some_and(|message| message.has("parts"));
+        value.has("sessionId") && (has_parts || value.has("systemPayload"))
+    },
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "qwen-code",
+        variable: Some("QWEN_HOME"),
+        roots: &[HomeRoot::Home(".qwen")],
+        parts: &["projects"],
+    }],
+    ..FormatEntry::new(read)
+};
 
 /// Reads one session.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut tree = QwenTree::default();
     read_pass(source, feed, |id, parent| {
         tree.add(id, parent);

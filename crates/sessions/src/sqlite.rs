@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
+use strum::VariantArray as _;
 
 use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
@@ -113,15 +114,9 @@ pub(super) fn detect_format(source: &SessionSource) -> Result<SessionFormat, Ses
     let Ok(path) = file(source) else { return Ok(SessionFormat::HermesState) };
     block_on(async {
         let mut database = open(path, &mut ReadNotes::default()).await?;
-        // Several agents have a table `messages`, so columns decide.
-        for (format, table, needed) in [
-            (SessionFormat::Goose, "messages", &["session_id", "role", "content_json"][..]),
-            (SessionFormat::OpenCode, "part", &["message_id", "data"]),
-            (SessionFormat::Crush, "messages", &["session_id", "role", "parts"]),
-            (SessionFormat::CursorStore, "blobs", &["id", "data"]),
-            (SessionFormat::Zed, "threads", &["id", "data_type", "data"]),
-            (SessionFormat::CursorState, "cursorDiskKV", &["key", "value"]),
-        ] {
+        for &format in SessionFormat::VARIANTS {
+            // Several agents have a table `messages`, so columns decide.
+            let Some((table, needed)) = format.entry().table else { continue };
             let columns = TableColumns::of(&mut database, table).await.map_err(damaged_error)?;
             if needed.iter().all(|name| columns.has(name)) {
                 return Ok(format);

@@ -23,15 +23,27 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject, each};
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 
 /// Maximum bytes of one thread, both stored and decompressed.
 const MAX_THREAD: usize = 256 * 1024 * 1024;
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    table: Some(("threads", &["id", "data_type", "data"])),
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "zed",
+        variable: None,
+        roots: &[HomeRoot::Data("zed"), HomeRoot::Support("Zed")],
+        parts: &["threads"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads every thread of a database.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }

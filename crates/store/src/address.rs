@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use sqlx::any::AnyConnectOptions;
 
-use super::StoreError;
 use super::dialect::DatabaseEngine;
+use super::{AddressError, StoreError};
 
 /// Bytes of a path that must be percent-encoded in a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
@@ -42,31 +42,31 @@ impl DatabaseAddress {
     /// Parses a path, `sqlite:<path>`, `sqlite://<path>` with percent-encoding, `:memory:` or
     /// `postgres://`.
     pub(super) fn parse(address: &str) -> Result<Self, StoreError> {
-        let refuse = |address: &str, why: &str| {
-            Err(StoreError::Address { address: address.to_owned(), why: why.to_owned() })
+        let refuse = |address: &str, source: AddressError| {
+            Err(StoreError::Address { address: address.to_owned(), source })
         };
         let path = if let Some(rest) = address.strip_prefix("sqlite:") {
             let rest = rest.strip_prefix("//").unwrap_or(rest);
             let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
             if !matches!(parameters, "" | "mode=rwc") {
-                return refuse(address, "of the parameters only `mode=rwc` is supported");
+                return refuse(address, AddressError::Parameter);
             }
             match percent_decode_str(path).decode_utf8() {
                 Ok(path) => path.into_owned(),
-                Err(_) => return refuse(address, "its percent-encoding is not UTF-8"),
+                Err(_) => return refuse(address, AddressError::PercentEncoding),
             }
         } else if let Some(scheme) = scheme(address) {
             // The rest of the address may contain a password, so the error shows only the scheme.
-            let refuse = |why: &str| refuse(&format!("{scheme}:…"), why);
+            let refuse = |why| refuse(&format!("{scheme}:…"), why);
             return match scheme {
                 "postgres" | "postgresql" if !cfg!(feature = "postgres") => {
-                    refuse("this build has no PostgreSQL")
+                    refuse(AddressError::NoPostgres)
                 }
                 "postgres" | "postgresql" => match redact_address(address) {
                     Ok(shown) => Ok(DatabaseAddress::Server { url: address.to_owned(), shown }),
-                    Err(why) => refuse(&why),
+                    Err(why) => refuse(why),
                 },
-                _ => refuse("only SQLite and PostgreSQL are supported"),
+                _ => refuse(AddressError::Engine),
             };
         } else {
             address.to_owned()
@@ -75,12 +75,12 @@ impl DatabaseAddress {
             return Ok(DatabaseAddress::Memory);
         }
         if path.is_empty() || path.contains('\0') {
-            return refuse(address, "it names no file");
+            return refuse(address, AddressError::NoFile);
         }
         match std::path::absolute(&path) {
             Ok(absolute) if absolute.to_str().is_some() => Ok(DatabaseAddress::File(absolute)),
-            Ok(_) => refuse(address, "the path of the current folder is not UTF-8"),
-            Err(error) => refuse(address, &error.to_string()),
+            Ok(_) => refuse(address, AddressError::CurrentFolder),
+            Err(error) => refuse(address, error.into()),
         }
     }
 
@@ -142,22 +142,17 @@ impl DatabaseAddress {
 
 /// Returns a server address that is safe to display: without the password, and with only the
 /// parameters that identify the database.
-fn redact_address(address: &str) -> Result<String, String> {
-    let options: AnyConnectOptions = address.parse().map_err(|error: sqlx::Error| match error {
-        sqlx::Error::Configuration(why) => why.to_string(),
-        error => error.to_string(),
-    })?;
+fn redact_address(address: &str) -> Result<String, AddressError> {
+    let options: AnyConnectOptions = address.parse().map_err(AddressError::Options)?;
     let mut url = options.database_url;
     // An unescaped character such as `/` or `#` ends the password early for the URL parser, and the
     // rest of it would be displayed as part of the path, query or fragment.
     let rest = [url.path(), url.query().unwrap_or_default(), url.fragment().unwrap_or_default()];
     if rest.iter().any(|part| part.contains('@')) || url.fragment().is_some() {
-        return Err("in a user name or password `@`, `/`, `?`, `#` and `%` are written `%40`, \
-                    `%2F`, `%3F`, `%23` and `%25`"
-            .to_owned());
+        return Err(AddressError::Unescaped);
     }
     if url.cannot_be_a_base() {
-        return Err("`//` is missing after the colon".to_owned());
+        return Err(AddressError::NoSlashes);
     }
     let pairs = url.query_pairs().into_owned();
     let places = ["host", "hostaddr", "port", "dbname", "user"];

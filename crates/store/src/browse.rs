@@ -12,7 +12,7 @@ use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record as _, record};
 use super::sort::{ColumnType, SessionSort};
 use super::statement::{SqlStatement, Value};
-use super::{Store, StoreError, bound};
+use super::{ColumnError, Store, StoreError, bound};
 use selftest_grading::grade::{GradeLevel, SessionKind, TaskOutcome, TaskType};
 
 /// Filters, order and page of a list of sessions.
@@ -131,7 +131,7 @@ record!(SessionRow, "session_grades", {
     quality_graded,
 });
 
-fn level(row: &Columns<'_>, name: &str) -> Result<u8, String> {
+fn level(row: &Columns<'_>, name: &str) -> Result<u8, ColumnError> {
     row.get(name).map(GradeLevel::get)
 }
 

@@ -8,12 +8,12 @@ use super::dialect::DatabaseEngine;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The address is not valid.
-    #[error("cannot use `{address}` as a database: {why}")]
+    #[error("cannot use `{address}` as a database: {source}")]
     Address {
         /// The address as given, without anything that may be a password.
         address: String,
         /// Reason the address was rejected.
-        why: String,
+        source: AddressError,
     },
     /// The folder or file cannot be created or opened.
     #[error("cannot open the database {place}: {why}")]
@@ -102,14 +102,14 @@ pub enum StoreError {
         why: String,
     },
     /// A row requested by id contains values that selftest does not write.
-    #[error("cannot read {what} in the database {place}: {why}")]
+    #[error("cannot read {what} in the database {place}: {source}")]
     Row {
         /// The database.
         place: String,
         /// The row that could not be read.
         what: String,
         /// The column and the problem with its value.
-        why: String,
+        source: ColumnError,
     },
     /// A value to be stored is larger than any that selftest produces.
     #[error("{what} is too large for the database: {bytes} bytes, at most {limit}")]
@@ -129,6 +129,93 @@ pub enum StoreError {
         /// The underlying error.
         source: sqlx::Error,
     },
+}
+
+/// Reasons to reject the address of a database.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// A parameter of a SQLite address other than `mode`.
+    #[error("of the parameters only `mode=rwc` is supported")]
+    Parameter,
+    /// Bytes of a SQLite address that are not UTF-8.
+    #[error("its percent-encoding is not UTF-8")]
+    PercentEncoding,
+    /// A PostgreSQL address in a build without PostgreSQL.
+    #[error("this build has no PostgreSQL")]
+    NoPostgres,
+    /// The address of another database engine.
+    #[error("only SQLite and PostgreSQL are supported")]
+    Engine,
+    /// An empty path, or one with a zero byte.
+    #[error("it names no file")]
+    NoFile,
+    /// A relative path in a folder whose path is not UTF-8.
+    #[error("the path of the current folder is not UTF-8")]
+    CurrentFolder,
+    /// The OS cannot make the path absolute.
+    #[error(transparent)]
+    Path(#[from] std::io::Error),
+    /// A server address with a character that ends the password early.
+    #[error(
+        "in a user name or password `@`, `/`, `?`, `#` and `%` are written `%40`, `%2F`, `%3F`, \
+         `%23` and `%25`"
+    )]
+    Unescaped,
+    /// A server address without a host part.
+    #[error("`//` is missing after the colon")]
+    NoSlashes,
+    /// Another fault, found by the database driver.
+    #[error("{}", describe_options(.0))]
+    Options(#[source] sqlx::Error),
+}
+
+/// Returns the driver's message about an address without its prefix.
+fn describe_options(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Configuration(why) => why.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// A value of a row that selftest does not write.
+#[derive(Debug, thiserror::Error)]
+pub enum ColumnError {
+    /// A value out of range, or not one of those of its type.
+    #[error("{column} is {value}")]
+    Value {
+        /// The column.
+        column: String,
+        /// The value.
+        value: String,
+    },
+    /// A value of another type, or a missing column.
+    #[error("{column}: {source}")]
+    Type {
+        /// The column.
+        column: String,
+        /// The underlying error.
+        source: sqlx::Error,
+    },
+    /// Text that is not the expected JSON.
+    #[error("{column}: {source}")]
+    Json {
+        /// The column.
+        column: String,
+        /// The underlying error.
+        source: serde_json::Error,
+    },
+    /// A row that the driver cannot decode.
+    #[error(transparent)]
+    Row(sqlx::Error),
+    /// A row that another process has deleted since it was written.
+    #[error("it was deleted meanwhile")]
+    Deleted,
+}
+
+impl ColumnError {
+    pub(super) fn value(column: &str, value: impl std::fmt::Display) -> Self {
+        Self::Value { column: column.to_owned(), value: value.to_string() }
+    }
 }
 
 impl StoreError {
@@ -251,13 +338,13 @@ impl StoreError {
     /// Classifies by SQLSTATE (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
     fn of_postgres(place: &str, error: sqlx::Error) -> Self {
         let place = place.to_owned();
+        if matches!(error, sqlx::Error::Configuration(_)) {
+            return StoreError::Address { address: place, source: AddressError::Options(error) };
+        }
         let unreachable = match &error {
             sqlx::Error::Io(error) => Some(error.to_string()),
             sqlx::Error::Tls(error) => Some(format!("TLS failed: {error}")),
             sqlx::Error::PoolTimedOut => Some("no connection within 10 s".to_owned()),
-            sqlx::Error::Configuration(error) => {
-                return StoreError::Address { address: place, why: error.to_string() };
-            }
             _ => None,
         };
         if let Some(why) = unreachable {

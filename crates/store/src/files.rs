@@ -9,7 +9,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::row::{Columns, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
 use super::transaction::WriteTransaction;
-use super::{Store, StoreError, bound};
+use super::{ColumnError, Store, StoreError, bound};
 use selftest_grading::grade::GradeRecord;
 use selftest_sessions::{ReadNotes, SessionFormat};
 
@@ -168,7 +168,7 @@ record!(FileRecord, "session_files", {
 });
 
 /// Reads a size. Older versions used -1 to mark files to be read again.
-fn read_size(row: &Columns<'_>, name: &str) -> Result<u64, String> {
+fn read_size(row: &Columns<'_>, name: &str) -> Result<u64, ColumnError> {
     Ok(row.get::<i64>(name)?.max(0).unsigned_abs())
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::files::MAX_PATH;
 use super::row::{Columns, Record, read_from, record};
 use super::statement::{ToValue as _, Value, params, stored_as};
-use super::{bound, lineage};
+use super::{ColumnError, bound, lineage};
 use selftest_grading::grade::{
     ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
     TaskOutcome, TaskType, ToolUse,
@@ -47,7 +47,7 @@ record!(GradeRecord, "session_grades", {
 
 /// Reads the outcome of a task; unknown in rows of other programs and of earlier versions.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every reader of a column")]
-fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, String> {
+fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, ColumnError> {
     Ok(row.named(name, TaskOutcome::from_name).unwrap_or_default())
 }
 
@@ -68,7 +68,7 @@ read_from! { |row, name|
     GradeLevel => {
         let level: i64 = row.get(name)?;
         let found = u8::try_from(level).ok().and_then(GradeLevel::new);
-        found.ok_or_else(|| format!("{name} is {level}, not 1 to 5"))
+        found.ok_or_else(|| ColumnError::value(name, format_args!("{level}, not 1 to 5")))
     },
     TaskType => row.named(name, TaskType::from_name),
     TaskOutcome => row.named(name, TaskOutcome::from_name),
@@ -113,7 +113,7 @@ impl Record for GradeDetails {
         values
     }
 
-    fn read(row: &Columns<'_>) -> Result<Self, String> {
+    fn read(row: &Columns<'_>) -> Result<Self, ColumnError> {
         let mut details = row.json("details_json").or_else(|_| details_of_columns(row))?;
         // Columns take precedence: queries filter by them, and other programs may update them.
         if let Some(agent) = row.optional("agent") {
@@ -132,7 +132,7 @@ impl Record for GradeDetails {
 
 /// Builds details for a row without them, such as those of the original program. Each tool and
 /// error class counts once, as that program counts them: a lower bound.
-fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, String> {
+fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
     let (graded_at, tools): (Timestamp, Vec<String>) =
         (row.get("graded_at")?, row.get("tools_with_errors")?);
     let summary: Option<String> = row.get("task_summary")?;

@@ -47,7 +47,7 @@ mod tests;
 pub use backup::{BackupError, BackupOutcome};
 pub use browse::{SessionQuery, SessionRow};
 pub use changes::ChangeWatcher;
-pub use error::StoreError;
+pub use error::{AddressError, ColumnError, StoreError};
 pub use files::{FileOutcome, FileRecord, FileResult, KnownFile};
 pub use jobs::JobRun;
 pub use lineage::RenamedSession;

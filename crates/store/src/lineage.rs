@@ -10,7 +10,7 @@ use super::files::{FileResult, MAX_PATH};
 use super::row::Columns;
 use super::statement::{SqlStatement, ToValue as _, params};
 use super::transaction::WriteTransaction;
-use super::{Store, StoreError};
+use super::{ColumnError, Store, StoreError};
 use selftest_grading::grade::GradeRecord;
 use selftest_sessions::SessionLineage;
 
@@ -91,7 +91,7 @@ impl RelatedSession {
         self.lineage.run_name(&self.claimed_id)
     }
 
-    fn read(row: &Columns<'_>) -> Result<Self, String> {
+    fn read(row: &Columns<'_>) -> Result<Self, ColumnError> {
         let session_id: String = row.get("session_id")?;
         Ok(Self {
             claimed_id: row.optional("claimed_id").unwrap_or_else(|| session_id.clone()),

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use super::row::{Columns, read_from};
 use super::statement::{Value, params, stored_as};
-use super::{Store, StoreError};
+use super::{ColumnError, Store, StoreError};
 use selftest_grading::grade::PatternTally;
 
 /// Version of the tally format and method. Tallies of other versions are ignored.
@@ -37,7 +37,7 @@ fn days() -> String {
     )
 }
 
-fn read(row: &Columns<'_>) -> Result<PatternDay, String> {
+fn read(row: &Columns<'_>) -> Result<PatternDay, ColumnError> {
     let (day, changes) = (row.get("day")?, row.get("changes")?);
     Ok(PatternDay { day, changes, tally: row.get("tally_json")? })
 }

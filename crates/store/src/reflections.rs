@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record as _, Rows, read_from, record, unit};
 use super::statement::{ToValue as _, params, stored_as};
-use super::{Store, StoreError, bound};
+use super::{ColumnError, Store, StoreError, bound};
 use selftest_grading::grade::reflection::{
     ProjectReflections, ReflectionIssue, ReflectionScore, StoredReflection, TimedScore,
     WeakReflection,
@@ -115,7 +115,7 @@ impl Store {
         let kept = kept.ok_or_else(|| StoreError::Row {
             place: self.place.clone(),
             what: "a reflection".to_owned(),
-            why: "it is gone again".to_owned(),
+            source: ColumnError::Deleted,
         })?;
         Ok((kept, added))
     }
@@ -222,7 +222,7 @@ impl Store {
     async fn reflection_page<T>(
         &self,
         asked: &ReflectionQuery,
-        read: impl Fn(&Columns<'_>) -> Result<T, String>,
+        read: impl Fn(&Columns<'_>) -> Result<T, ColumnError>,
     ) -> Result<ResultPage<T>, StoreError> {
         let weak = if asked.weak { "AND weak = 1" } else { "" };
         let query = format!(

@@ -12,7 +12,7 @@ use sqlx::{Any, Decode, Row as _, Type, ValueRef as _};
 
 use super::page::{Cursor, ResultPage};
 use super::statement::{Value, query};
-use super::{Store, StoreError};
+use super::{ColumnError, Store, StoreError};
 
 /// Result rows of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub(super) struct Columns<'r>(pub(super) &'r AnyRow);
 
 impl<'r> Columns<'r> {
     /// Returns the value of a column.
-    pub(super) fn get<T: FromColumn>(&self, name: &str) -> Result<T, String> {
+    pub(super) fn get<T: FromColumn>(&self, name: &str) -> Result<T, ColumnError> {
         T::from_column(self, name)
     }
 
@@ -52,29 +52,33 @@ impl<'r> Columns<'r> {
         &self,
         name: &str,
         from_name: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, String> {
+    ) -> Result<T, ColumnError> {
         let text: String = self.get(name)?;
-        from_name(&text).ok_or_else(|| format!("{name} is {text:?}"))
+        from_name(&text).ok_or_else(|| ColumnError::value(name, format_args!("{text:?}")))
     }
 
     /// Parses the JSON text of a column.
-    pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+    pub(super) fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<T, ColumnError> {
         let json: String = self.get(name)?;
-        serde_json::from_str(&json).map_err(|error| format!("{name}: {error}"))
+        serde_json::from_str(&json)
+            .map_err(|source| ColumnError::Json { column: name.to_owned(), source })
     }
 
     pub(super) fn is_null(&self, name: &str) -> bool {
         self.0.try_get_raw(name).is_ok_and(|value| value.is_null())
     }
 
-    fn decode<T: Decode<'r, Any> + Type<Any>>(&self, name: &str) -> Result<T, String> {
-        self.0.try_get(name).map_err(|error| format!("{name}: {error}"))
+    fn decode<T: Decode<'r, Any> + Type<Any>>(&self, name: &str) -> Result<T, ColumnError> {
+        self.0.try_get(name).map_err(|source| ColumnError::Type { column: name.to_owned(), source })
     }
 }
 
 /// A type that can be read from a column.
 pub(super) trait FromColumn: Sized {
-    fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, String>;
+    fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, ColumnError>;
 }
 
 /// Implements [`FromColumn`] for types.
@@ -84,7 +88,7 @@ macro_rules! read_from {
             fn from_column(
                 $row: &$crate::row::Columns<'_>,
                 $name: &str,
-            ) -> Result<Self, String> {
+            ) -> Result<Self, $crate::ColumnError> {
                 $read
             }
         }
@@ -93,9 +97,9 @@ macro_rules! read_from {
 pub(super) use read_from;
 
 /// Reads an integer and checks that it fits its type.
-fn number<T: TryFrom<i64>>(row: &Columns<'_>, name: &str) -> Result<T, String> {
+fn number<T: TryFrom<i64>>(row: &Columns<'_>, name: &str) -> Result<T, ColumnError> {
     let number = row.decode::<i64>(name)?;
-    T::try_from(number).map_err(|_| format!("{name} is {number}"))
+    T::try_from(number).map_err(|_| ColumnError::value(name, number))
 }
 
 read_from! { |row, name|
@@ -108,7 +112,7 @@ read_from! { |row, name|
     bool => Ok(row.decode::<i64>(name)? != 0),
     f64 => {
         let number = row.decode(name)?;
-        if f64::is_finite(number) { Ok(number) } else { Err(format!("{name} is {number}")) }
+        if f64::is_finite(number) { Ok(number) } else { Err(ColumnError::value(name, number)) }
     },
     Timestamp => row.named(name, parse_time),
     Date => row.named(name, |text| text.trim().parse().ok()),
@@ -116,19 +120,19 @@ read_from! { |row, name|
 
 /// `None` if the column is null or has another type.
 impl<T: FromColumn> FromColumn for Option<T> {
-    fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, String> {
+    fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, ColumnError> {
         Ok(row.optional(name))
     }
 }
 
 /// Reads a number from 0 to 1.
-pub(super) fn unit(row: &Columns<'_>, name: &str) -> Result<f64, String> {
+pub(super) fn unit(row: &Columns<'_>, name: &str) -> Result<f64, ColumnError> {
     let value = row.get(name)?;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{name} is {value}")) }
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(ColumnError::value(name, value)) }
 }
 
 /// Reads an optional number from 0 to 1.
-pub(super) fn optional_unit(row: &Columns<'_>, name: &str) -> Result<Option<f64>, String> {
+pub(super) fn optional_unit(row: &Columns<'_>, name: &str) -> Result<Option<f64>, ColumnError> {
     row.optional::<f64>(name).map(|_| unit(row, name)).transpose()
 }
 
@@ -140,7 +144,7 @@ pub(super) trait Record: Sized {
     /// Returns the columns, in the order of the values.
     fn columns() -> Vec<&'static str>;
     fn values(&self) -> Vec<Value>;
-    fn read(row: &Columns<'_>) -> Result<Self, String>;
+    fn read(row: &Columns<'_>) -> Result<Self, ColumnError>;
 
     /// Returns a query for complete rows. It lists the columns because in PostgreSQL a prepared
     /// `SELECT *` fails after a newer version of selftest has added one.
@@ -209,7 +213,7 @@ macro_rules! record {
                 .concat()
             }
 
-            fn read(row: &$crate::row::Columns<'_>) -> Result<Self, String> {
+            fn read(row: &$crate::row::Columns<'_>) -> Result<Self, $crate::ColumnError> {
                 Ok(Self {
                     $($field: $crate::row::or!(
                         [$($read)?] $crate::row::Columns::get
@@ -239,7 +243,7 @@ impl Store {
         &self,
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
-        mut read: impl FnMut(&Columns<'_>) -> Result<T, String>,
+        mut read: impl FnMut(&Columns<'_>) -> Result<T, ColumnError>,
     ) -> Result<Rows<T>, StoreError> {
         let mut rows = Rows { items: Vec::new(), unreadable: 0 };
         // Fetches from a connection because the pool's stream ends at the first row that cannot be
@@ -251,14 +255,14 @@ impl Store {
             let read = match row {
                 Ok(row) => read(&Columns(&row)),
                 Err(error @ (sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. })) => {
-                    Err(error.to_string())
+                    Err(ColumnError::Row(error))
                 }
                 Err(error) => return Err(self.to_store_error(error)),
             };
             match read {
                 Ok(item) => rows.items.push(item),
-                Err(why) => {
-                    tracing::debug!("skipped a row of {}: {why}", self.place);
+                Err(error) => {
+                    tracing::debug!("skipped a row of {}: {error}", self.place);
                     rows.unreadable += 1;
                 }
             }
@@ -273,13 +277,13 @@ impl Store {
         what: &str,
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
-        read: impl Fn(&Columns<'_>) -> Result<T, String>,
+        read: impl Fn(&Columns<'_>) -> Result<T, ColumnError>,
     ) -> Result<Option<T>, StoreError> {
         let row = query(sql, values).fetch_optional(&self.pool).await;
         let row = row.map_err(|error| self.to_store_error(error))?;
         let read = row.map(|row| read(&Columns(&row))).transpose();
         let (place, what) = (self.place.clone(), what.to_owned());
-        read.map_err(|why| StoreError::Row { place, what, why })
+        read.map_err(|source| StoreError::Row { place, what, source })
     }
 
     /// Reads a page from a query for `limit + 1` rows. An unreadable row is left out, but the
@@ -289,8 +293,8 @@ impl Store {
         limit: u32,
         sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
-        place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
-        read: impl Fn(&Columns<'_>) -> Result<T, String>,
+        place: impl Fn(&Columns<'_>) -> Result<Cursor, ColumnError>,
+        read: impl Fn(&Columns<'_>) -> Result<T, ColumnError>,
     ) -> Result<ResultPage<T>, StoreError> {
         // Unreadable rows stay in the list as `None`, so that they count and can end a page.
         let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
@@ -343,12 +347,12 @@ impl Store {
 
 impl Cursor {
     /// Returns the position of a row in a list with a single order, by a column that may be null.
-    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, String> {
+    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, ColumnError> {
         Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
     }
 
     /// Returns the position of a row in a list sorted by a numeric id.
-    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, String> {
+    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, ColumnError> {
         let id = row.get::<i64>("id")?.to_string();
         Ok(Self { value: None, id, order: None })
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::row::{Columns, Rows};
 use super::statement::params;
-use super::{Store, StoreError};
+use super::{ColumnError, Store, StoreError};
 use selftest_grading::grade::{GradeLevel, GradeRecord, TaskType};
 
 /// Sessions of one agent and task type with the same grades.
@@ -25,7 +25,7 @@ pub struct ScoreCount {
     pub recent: u64,
 }
 
-fn read(row: &Columns<'_>) -> Result<ScoreCount, String> {
+fn read(row: &Columns<'_>) -> Result<ScoreCount, ColumnError> {
     let (sessions, recent): (u64, u64) = (row.get("sessions")?, row.get("recent")?);
     Ok(ScoreCount {
         task_type: row.get("task_type")?,

@@ -37,17 +37,18 @@ pub fn remove_if_present(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a file of at most `most` bytes of UTF-8; the message says why it cannot be read.
-pub fn read_bounded_text(path: &Path, most: u64) -> Result<String, String> {
-    File::open(path).map_err(|error| error.to_string()).and_then(|file| bounded_text(file, most))
+/// Reads a file of at most `most` bytes of UTF-8. A larger one is [`io::ErrorKind::FileTooLarge`].
+pub fn read_bounded_text(path: &Path, most: u64) -> io::Result<String> {
+    File::open(path).and_then(|file| bounded_text(file, most))
 }
 
-/// Reads at most `most` bytes of UTF-8; the message says why they cannot be read.
-pub fn bounded_text(source: impl io::Read, most: u64) -> Result<String, String> {
+/// Reads at most `most` bytes of UTF-8. A longer text is [`io::ErrorKind::FileTooLarge`].
+pub fn bounded_text(source: impl io::Read, most: u64) -> io::Result<String> {
     let mut text = String::new();
-    source.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    source.take(most + 1).read_to_string(&mut text)?;
     if text.len() as u64 > most {
-        return Err(format!("it has more than {most} bytes"));
+        let why = format!("it has more than {most} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(text)
 }

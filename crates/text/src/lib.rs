@@ -41,9 +41,49 @@ pub fn one_line(text: &str, limit: usize) -> String {
     line
 }
 
+/// Formats an error with its causes, `message: cause: cause`. A cause whose words the message
+/// already has is left out: errors differ in whether their own message contains it.
+pub fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        #[derive(Debug)]
+        struct Outer(&'static str, std::fmt::Error);
+
+        impl std::fmt::Display for Outer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.0)
+            }
+        }
+
+        impl std::error::Error for Outer {
+            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                Some(&self.1)
+            }
+        }
+
+        let cause = std::fmt::Error.to_string();
+        let expected = format!("cannot write: {cause}");
+        assert_eq!(error_chain(&Outer("cannot write", std::fmt::Error)), expected);
+        let contains_it = Outer(Box::leak(expected.clone().into_boxed_str()), std::fmt::Error);
+        assert_eq!(error_chain(&contains_it), expected);
+    }
 
     #[test]
     fn clipping_keeps_characters_whole() {

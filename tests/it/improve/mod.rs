@@ -2,7 +2,7 @@
 
 mod gaps;
 mod proposals;
-mod routing;
+pub(crate) mod routing;
 mod tested;
 
 use serde_json::json;

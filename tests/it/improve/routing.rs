@@ -13,7 +13,7 @@ on_each_database! {
 }
 
 /// Six sessions of testing that failed, and six of debugging that went well.
-fn graded(workspace: Workspace) -> Workspace {
+pub(crate) fn two_task_types(workspace: Workspace) -> Workspace {
     let session = |workspace: Workspace, number: u32| {
         workspace
             .session(&Recording::stuck(&id(number)))
@@ -30,7 +30,7 @@ fn route(workspace: &Workspace, words: &[&str]) -> Workspace {
 
 /// docs/spec/session-grades.md#routing: a task type below 3 goes to a more capable model.
 fn what_goes_badly_needs_a_larger_model(workspace: Workspace) {
-    let workspace = graded(workspace);
+    let workspace = two_task_types(workspace);
     let _ = route(&workspace, &[]).run().exit(0).snapshot("route");
     let routing = route(&workspace, &["testing", "--json"]).run().exit(0).json();
     let advice = &routing["items"][0];
@@ -49,7 +49,7 @@ fn tiers_and_skills_come_from_the_configuration(workspace: Workspace) {
     let tables = "version: 1\nrouting:\n  tiers: [{ name: opus, min_score: 1.0 }]\n  \
                   skills: [{ task_type: testing, skill: careful-testing }]\nscenarios:\n  \
                   - { id: a, description: b, expected_status: COMPLETE }\n";
-    let workspace = graded(workspace).config(tables);
+    let workspace = two_task_types(workspace).config(tables);
     let _ =
         workspace.clone().args(["improve", "gaps", "detect", "--source=sessions"]).run().exit(0);
     let routing = route(&workspace, &["testing", "--json"]).run().exit(0).json();
@@ -65,7 +65,7 @@ fn tiers_and_skills_come_from_the_configuration(workspace: Workspace) {
 /// docs/spec/session-grades.md#routing: no score is made up.
 #[test]
 fn types_without_sessions_and_types_that_are_none() {
-    let workspace = graded(Workspace::new());
+    let workspace = two_task_types(Workspace::new());
     let routing = route(&workspace, &["deployment", "--json"]).run().exit(4).json();
     assert_eq!(routing["items"][0]["score"], Value::Null);
     let run = route(&workspace, &["cooking"]).run().exit(2);
@@ -76,7 +76,7 @@ fn types_without_sessions_and_types_that_are_none() {
 /// docs/spec/session-grades.md#calibration, #human-overrides: rules, models and people, each
 /// against each.
 fn calibration_says_who_is_apart(workspace: Workspace) {
-    let workspace = graded(workspace);
+    let workspace = two_task_types(workspace);
     let _ = workspace
         .clone()
         .args(["grade", "calibration"])

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::CheckValueError;
+
 /// Largest value of a bound.
 pub(super) const MAX: u64 = 1_000_000_000;
 
@@ -25,13 +27,13 @@ struct BoundsFields<T> {
 
 impl CountBounds {
     /// Creates bounds; fails if they limit nothing or if no count can satisfy them.
-    pub fn new(min: Option<u64>, max: Option<u64>) -> Result<Self, String> {
+    pub fn new(min: Option<u64>, max: Option<u64>) -> Result<Self, CheckValueError> {
         match (min, max) {
-            (None, None) => Err("expected a whole number, or `min`, `max` or both".to_owned()),
+            (None, None) => Err(CheckValueError::NoCount),
             (Some(min), Some(max)) if min > max => {
-                Err(format!("`min` is {min}, above `max` {max}"))
+                Err(CheckValueError::EmptyRange { min: min.to_string(), max: max.to_string() })
             }
-            _ if min.max(max) > Some(MAX) => Err(format!("a bound may be at most {MAX}")),
+            _ if min.max(max) > Some(MAX) => Err(CheckValueError::LargeBound),
             _ => Ok(Self { min, max }),
         }
     }
@@ -73,19 +75,17 @@ impl CountBounds {
 }
 
 impl TryFrom<Value> for CountBounds {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(value: Value) -> Result<Self, String> {
+    fn try_from(value: Value) -> Result<Self, CheckValueError> {
         // A bare number is shorthand for an exact count.
         if let Some(count) = value.as_u64() {
             return Self::new(Some(count), Some(count));
         }
         if !value.is_object() {
-            return Err(
-                "expected a whole number, or a mapping with `min`, `max` or both".to_owned()
-            );
+            return Err(CheckValueError::CountShape);
         }
-        let limits: BoundsFields<u64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        let limits: BoundsFields<u64> = serde_json::from_value(value)?;
         Self::new(limits.min, limits.max)
     }
 }
@@ -127,16 +127,16 @@ pub(super) const MAX_SECONDS: f64 = 86_400.0;
 
 impl DurationBounds {
     /// Creates bounds; fails if they limit nothing or if no duration can satisfy them.
-    pub fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, String> {
+    pub fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, CheckValueError> {
         let in_range =
             |limit: Option<f64>| limit.is_none_or(|it| (0.0..=MAX_SECONDS).contains(&it));
         if !in_range(min) || !in_range(max) {
-            return Err("seconds must be from 0 to 86400".to_owned());
+            return Err(CheckValueError::Seconds);
         }
         match (min, max) {
-            (None, None) => Err("expected `min`, `max` or both".to_owned()),
+            (None, None) => Err(CheckValueError::NoBounds),
             (Some(min), Some(max)) if min > max => {
-                Err(format!("`min` is {min}, above `max` {max}"))
+                Err(CheckValueError::EmptyRange { min: min.to_string(), max: max.to_string() })
             }
             _ => Ok(Self { min, max }),
         }
@@ -149,16 +149,16 @@ impl DurationBounds {
 }
 
 impl TryFrom<Value> for DurationBounds {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(value: Value) -> Result<Self, String> {
+    fn try_from(value: Value) -> Result<Self, CheckValueError> {
         if let Some(number) = value.as_f64() {
-            return Err(format!("no time is exact: write {{max: {number}}}"));
+            return Err(CheckValueError::ExactDuration(number));
         }
         if !value.is_object() {
-            return Err("expected a mapping with `min`, `max` or both".to_owned());
+            return Err(CheckValueError::DurationShape);
         }
-        let limits: BoundsFields<f64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        let limits: BoundsFields<f64> = serde_json::from_value(value)?;
         Self::new(limits.min, limits.max)
     }
 }

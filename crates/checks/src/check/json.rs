@@ -7,12 +7,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::CheckValueError;
 use selftest_schema::Schema;
 
 /// Maximum size of a schema, in bytes.
-const MAX_SCHEMA: usize = 64 << 10;
+pub(super) const MAX_SCHEMA: usize = 64 << 10;
 /// Maximum nesting depth of a schema.
-const MAX_SCHEMA_DEPTH: usize = 64;
+pub(super) const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Requirements on the JSON of an answer. If empty, the answer only has to be JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,17 +50,16 @@ fn deserialize_present<'de, D: serde::Deserializer<'de>>(
 }
 
 impl TryFrom<JsonCheckFields> for JsonCheck {
-    type Error = String;
+    type Error = CheckValueError;
 
     fn try_from(
         JsonCheckFields { schema, pointer, equals }: JsonCheckFields,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CheckValueError> {
         if let Some(pointer) = &pointer
             && !pointer.is_empty()
             && !pointer.starts_with('/')
         {
-            let shown = selftest_text::one_line(pointer, 60);
-            return Err(format!("`pointer` must be a JSON pointer such as `/{shown}`"));
+            return Err(CheckValueError::JsonPointer(selftest_text::one_line(pointer, 60)));
         }
         Ok(Self { schema, pointer, equals })
     }
@@ -81,20 +81,19 @@ pub struct JsonSchemaCheck {
 
 impl JsonSchemaCheck {
     /// Compiles a schema; fails on external references and invalid schemas. Fetches nothing.
-    pub fn new(source: Value) -> Result<Self, String> {
+    pub fn new(source: Value) -> Result<Self, CheckValueError> {
         if !source.is_object() {
-            return Err("`schema` must be a mapping".to_owned());
+            return Err(CheckValueError::SchemaShape);
         }
         if source.to_string().len() > MAX_SCHEMA {
-            return Err(format!("`schema` may have at most {MAX_SCHEMA} bytes"));
+            return Err(CheckValueError::LargeSchema);
         }
         check_references(&source, 0)?;
         if is_circular(&source) {
-            return Err("`schema` refers to itself without reading on".to_owned());
+            return Err(CheckValueError::CircularSchema);
         }
         let schema = Schema::compile(&source).map_err(|fault| {
-            let words = selftest_text::one_line(&fault.message, 200);
-            format!("`schema` is not a JSON Schema: {words}")
+            CheckValueError::Schema(selftest_text::one_line(&fault.message, 200))
         })?;
         Ok(Self { source, schema: Arc::new(schema) })
     }
@@ -108,9 +107,9 @@ impl JsonSchemaCheck {
 }
 
 /// Rejects external references, and nested `$id`s, which change what references resolve to.
-fn check_references(node: &Value, depth: usize) -> Result<(), String> {
+fn check_references(node: &Value, depth: usize) -> Result<(), CheckValueError> {
     if depth > MAX_SCHEMA_DEPTH {
-        return Err(format!("`schema` is nested deeper than {MAX_SCHEMA_DEPTH}"));
+        return Err(CheckValueError::DeepSchema);
     }
     match node {
         Value::Array(items) => items.iter().try_for_each(|item| check_references(item, depth + 1)),
@@ -120,13 +119,11 @@ fn check_references(node: &Value, depth: usize) -> Result<(), String> {
                 && !target.starts_with('#')
             {
                 let shown = selftest_text::escape::terminal(target, 80);
-                return Err(format!("`schema` refers outside, to `{shown}`"));
+                return Err(CheckValueError::ExternalReference(shown));
             }
             // A nested `$id` changes the base that references below it are resolved against.
             if key == "$id" && depth > 0 && member.is_string() {
-                return Err(
-                    "`schema` has an `$id` within, which changes what references mean".to_owned()
-                );
+                return Err(CheckValueError::NestedId);
             }
             check_references(member, depth + 1)
         }),
@@ -216,8 +213,8 @@ fn resolve<'a>(root: &'a Value, reference: &str) -> &'a Value {
 }
 
 impl TryFrom<Value> for JsonSchemaCheck {
-    type Error = String;
-    fn try_from(source: Value) -> Result<Self, String> {
+    type Error = CheckValueError;
+    fn try_from(source: Value) -> Result<Self, CheckValueError> {
         Self::new(source)
     }
 }

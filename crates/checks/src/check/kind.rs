@@ -1,108 +1,188 @@
-//! The kinds of checks. Their parameters are in `parameters.rs`, the decisions in `decide/`.
+//! The table of the kinds of checks, one entry each. The enum, its keys, its JSON Schema and the
+//! decisions come from this table. Parameters are in `parameters.rs`, decisions in `decide/`.
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use strum::VariantNames as _;
 
+use super::decide::{FactStatement, agent, all, answer, any, command, files, skill};
+use super::schema::CheckParameter;
 use super::{
-    Check, CheckPattern, CheckText, CommandCheck, CountBounds, DurationBounds, FileTextCheck,
-    JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
+    Check, CheckObservation, CheckPattern, CheckText, CommandCheck, CountBounds, DurationBounds,
+    FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck,
+    ToolNames,
 };
 use crate::task_status::TaskStatus;
 
-/// A requirement that is checked without a model. "The answer" is the last answer of the case.
-#[derive(Debug, Clone, PartialEq, Serialize, strum::IntoStaticStr, strum::VariantNames)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum CheckKind {
+/// Defines the kinds of checks. An entry has a description, a name whose snake_case is the key in
+/// suites, the type of its value, and the function that decides it. `workspace` marks kinds that
+/// inspect the agent's files or run a program.
+macro_rules! check_kinds {
+    ($(
+        $(#[doc = $doc:literal])+
+        $(#[cfg($($cfg:tt)+)])?
+        $name:ident($parameter:ty) $($workspace:ident)? => $decide:expr,
+    )+) => {
+        /// A requirement that is checked without a model. "The answer" is the last answer of the
+        /// case.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(strum::IntoStaticStr, strum::VariantNames)]
+        #[serde(rename_all = "snake_case")]
+        #[strum(serialize_all = "snake_case")]
+        pub enum CheckKind {
+            $(
+                $(#[doc = $doc])+
+                $(#[cfg($($cfg)+)])?
+                $name($parameter),
+            )+
+            /// All of these checks hold.
+            All(Vec<Check>),
+            /// At least one of these checks holds.
+            Any(Vec<Check>),
+            /// This check does not hold.
+            Not(Box<Check>),
+        }
+
+        impl CheckKind {
+            /// Returns true if the kind inspects the agent's files or runs a program, so the
+            /// answers alone do not decide it. Nested checks are not considered.
+            pub const fn needs_workspace(&self) -> bool {
+                match self {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$name(_) => is_workspace!($($workspace)?),
+                    )+
+                    Self::All(_) | Self::Any(_) | Self::Not(_) => false,
+                }
+            }
+
+            /// Returns the observed fact and whether it satisfies the kind.
+            pub(super) fn decide(&self, seen: &CheckObservation<'_>) -> FactStatement {
+                match self {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$name(parameter) => {
+                            let decide: fn(&$parameter, &CheckObservation<'_>) -> FactStatement =
+                                $decide;
+                            decide(parameter, seen)
+                        }
+                    )+
+                    Self::All(checks) => all(checks, seen),
+                    Self::Any(checks) => any(checks, seen),
+                    Self::Not(check) => check.kind.decide(seen).negated(),
+                }
+            }
+        }
+
+        /// Returns the descriptions of all kinds and the JSON Schemas of their values, in the order
+        /// of [`CheckKind::NAMES`].
+        fn schemas() -> Vec<(&'static str, Value)> {
+            let checks = || json!({"type": "array", "minItems": 1, "items": {"type": "object"}});
+            vec![
+                $(
+                    $(#[cfg($($cfg)+)])?
+                    (concat!($($doc),+), <$parameter>::value_schema()),
+                )+
+                ("All of these checks hold.", checks()),
+                ("At least one of these checks holds.", checks()),
+                ("This check does not hold.", json!({"type": "object"})),
+            ]
+        }
+    };
+}
+
+macro_rules! is_workspace {
+    () => {
+        false
+    };
+    (workspace) => {
+        true
+    };
+}
+
+check_kinds! {
     /// The answer contains this text exactly.
-    Contains(CheckText),
+    Contains(CheckText) => answer::contains,
     /// The answer does not contain this text.
-    NotContains(CheckText),
+    NotContains(CheckText) => |text, seen| answer::contains(text, seen).negated(),
     /// The pattern matches somewhere in the answer.
-    Regex(CheckPattern),
+    Regex(CheckPattern) => answer::matches,
     /// The pattern matches nowhere in the answer.
-    NotRegex(CheckPattern),
+    NotRegex(CheckPattern) => |pattern, seen| answer::matches(pattern, seen).negated(),
     /// The answer equals this text, ignoring surrounding whitespace.
-    Equals(String),
+    Equals(String) => |text, seen| answer::equals(text, seen),
     /// The answer is similar to a text.
-    Similar(SimilarityCheck),
+    Similar(SimilarityCheck) => answer::similar,
     /// Number of occurrences of a text in the answer.
-    Occurrences(OccurrenceBounds),
+    Occurrences(OccurrenceBounds) => answer::occurrences,
     /// The answer is JSON, or contains JSON in a fenced block.
-    Json(JsonCheck),
+    Json(JsonCheck) => answer::json,
     /// Number of non-empty lines in the answer.
-    Lines(CountBounds),
+    Lines(CountBounds) => answer::lines,
     /// Number of items in the lists of the answer, without those of nested lists.
-    Items(CountBounds),
+    Items(CountBounds) => answer::items,
     /// Number of words in the answer.
-    Words(CountBounds),
+    Words(CountBounds) => answer::words,
     /// Number of questions in the answer.
-    Questions(CountBounds),
+    Questions(CountBounds) => answer::questions,
     /// Number of characters in the answer, without surrounding whitespace.
-    Characters(CountBounds),
+    Characters(CountBounds) => answer::characters,
     /// Status of the task after the last answer.
-    Status(TaskStatus),
+    Status(TaskStatus) => |status, seen| agent::status(*status, seen),
     /// Number of answers by the system under test.
-    Turns(CountBounds),
+    Turns(CountBounds) => agent::turns,
     /// Number of input and output tokens of the case.
-    Tokens(CountBounds),
+    Tokens(CountBounds) => agent::tokens,
     /// Duration of the case in seconds.
-    Seconds(DurationBounds),
+    Seconds(DurationBounds) => agent::seconds,
     /// A program that reads the answer on stdin and decides by its exit code and output.
-    Command(CommandCheck),
+    Command(CommandCheck) workspace => command::decide_command,
     /// The pattern matches in an answer or in a tool call, written as `name {arguments}`.
-    TranscriptRegex(CheckPattern),
+    TranscriptRegex(CheckPattern) => agent::transcript,
     /// A tool was called.
-    ToolCalled(ToolCallCheck),
+    ToolCalled(ToolCallCheck) => agent::tool_called,
     /// A tool was not called.
-    ToolNotCalled(CheckText),
+    ToolNotCalled(CheckText) => agent::tool_not_called,
     /// Tools were called in this order, possibly with others in between.
-    ToolsInOrder(ToolNames),
+    ToolsInOrder(ToolNames) => agent::tools_in_order,
     /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
-    SkillLoaded(CheckText),
+    SkillLoaded(CheckText) => skill::loaded,
     /// A file was created.
-    FileCreated(CheckText),
+    FileCreated(CheckText) workspace => files::created,
     /// An existing file was changed.
-    FileChanged(CheckText),
+    FileChanged(CheckText) workspace => files::changed,
     /// A file was deleted.
-    FileDeleted(CheckText),
+    FileDeleted(CheckText) workspace => files::deleted,
     /// A file is unchanged.
-    FileUnchanged(CheckText),
+    FileUnchanged(CheckText) workspace => files::unchanged,
     /// A file exists after the run.
-    FileExists(CheckText),
+    FileExists(CheckText) workspace => files::exists,
     /// A file contains a text after the run.
-    FileContains(FileTextCheck),
+    FileContains(FileTextCheck) workspace => files::contains,
     /// No other files were created, changed or deleted.
-    OnlyChanges(PathGlobs),
+    OnlyChanges(PathGlobs) workspace => files::only_changes,
+    /// The share of letters in the answer that are capitals: the example of docs/extending.md.
+    #[cfg(test)]
+    Capitals(super::example::CapitalShare) => super::example::capitals,
     /// A requirement in its author's words that cannot be decided: neither met nor missed.
-    Unknown(CheckText),
-    /// All of these checks hold.
-    All(Vec<Check>),
-    /// At least one of these checks holds.
-    Any(Vec<Check>),
-    /// This check does not hold.
-    Not(Box<Check>),
+    Unknown(CheckText) => |_, _| FactStatement::undecided("nobody can decide it"),
 }
 
 impl CheckKind {
     /// The keys of all kinds.
     pub const NAMES: &'static [&'static str] = CheckKind::VARIANTS;
 
-    /// Returns true if the kind inspects the agent's files or runs a program, so the answers alone
-    /// do not decide it. Nested checks are not considered.
-    pub const fn needs_workspace(&self) -> bool {
-        matches!(
-            self,
-            Self::Command(_)
-                | Self::FileCreated(_)
-                | Self::FileChanged(_)
-                | Self::FileDeleted(_)
-                | Self::FileUnchanged(_)
-                | Self::FileExists(_)
-                | Self::FileContains(_)
-                | Self::OnlyChanges(_)
-        )
+    /// Parses the value of a key in a file; `None` if no kind has this key.
+    pub(super) fn parse(key: &str, value: &Value) -> Option<serde_json::Result<Self>> {
+        let is_known = Self::NAMES.contains(&key);
+        // The enum is a map with the key of its kind.
+        is_known.then(|| Self::deserialize(json!({ key: value })))
+    }
+
+    /// Returns the key, the description and the JSON Schema of the value of each kind.
+    pub(super) fn documented() -> impl Iterator<Item = (&'static str, String, Value)> {
+        let described = Self::NAMES.iter().zip(schemas());
+        described.map(|(name, (doc, schema))| (*name, doc.trim().to_owned(), schema))
     }
 
     /// Returns the key of this kind in a file.
@@ -112,7 +192,6 @@ impl CheckKind {
 
     /// Returns the value of this kind in a file.
     pub fn value(&self) -> Value {
-        // The enum serialises as a map with the key of its kind.
         let whole = serde_json::to_value(self).unwrap_or_default();
         whole.get(self.name()).cloned().unwrap_or_default()
     }

@@ -6,6 +6,9 @@
 
 mod bounds;
 mod decide;
+mod error;
+#[cfg(test)]
+mod example;
 mod finding;
 mod json;
 mod kind;
@@ -25,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bounds::{CountBounds, DurationBounds};
 pub use decide::{decide, decide_all};
+pub use error::CheckValueError;
 pub use finding::{CheckFinding, CheckOutcome, CheckSummary};
 pub use json::{JsonCheck, JsonSchemaCheck};
 pub use kind::CheckKind;
@@ -142,11 +146,11 @@ impl CheckWeight {
     pub const MAX: f64 = 1000.0;
 
     /// Creates a weight; fails for NaN, infinities and values out of range.
-    pub fn new(value: f64) -> Result<Self, String> {
+    pub fn new(value: f64) -> Result<Self, CheckValueError> {
         if value > 0.0 && value <= Self::MAX {
             Ok(Self(value))
         } else {
-            Err(format!("a weight must be above 0 and at most 1000, got {value}"))
+            Err(CheckValueError::Weight(value))
         }
     }
 
@@ -157,8 +161,8 @@ impl CheckWeight {
 }
 
 impl TryFrom<f64> for CheckWeight {
-    type Error = String;
-    fn try_from(value: f64) -> Result<Self, String> {
+    type Error = CheckValueError;
+    fn try_from(value: f64) -> Result<Self, CheckValueError> {
         Self::new(value)
     }
 }

@@ -7,16 +7,18 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::CountBounds;
+use super::{CheckValueError, CountBounds};
 use selftest_stats::score::Score;
 
 /// Maximum length of a text in a check, in characters.
 pub(super) const MAX_TEXT: usize = 20_000;
 /// Maximum length of a text for similarity checks, in characters. The comparison takes quadratic
 /// time.
-const MAX_SIMILAR: usize = 5_000;
+pub(super) const MAX_SIMILAR: usize = 5_000;
 /// Maximum number of items of a list in a check.
 pub(super) const MAX_ITEMS: usize = 100;
+/// Maximum length of a path, in bytes.
+pub(super) const MAX_PATH: usize = 1_000;
 /// Maximum timeout of a command, in seconds.
 pub(super) const MAX_TIMEOUT: f64 = 3_600.0;
 /// Default timeout of a command, in seconds.
@@ -29,13 +31,13 @@ pub struct CheckText(String);
 
 impl CheckText {
     /// Creates a text; fails if it is empty or too long.
-    pub fn new(text: impl Into<String>) -> Result<Self, String> {
+    pub fn new(text: impl Into<String>) -> Result<Self, CheckValueError> {
         let text = text.into();
         if text.is_empty() {
-            return Err("expected text that is not empty".to_owned());
+            return Err(CheckValueError::EmptyText);
         }
         if text.chars().count() > MAX_TEXT {
-            return Err(format!("a text may have at most {MAX_TEXT} characters"));
+            return Err(CheckValueError::LongText);
         }
         Ok(Self(text))
     }
@@ -47,8 +49,8 @@ impl CheckText {
 }
 
 impl TryFrom<String> for CheckText {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
+    type Error = CheckValueError;
+    fn try_from(text: String) -> Result<Self, CheckValueError> {
         Self::new(text)
     }
 }
@@ -78,11 +80,11 @@ struct SimilarFields {
 }
 
 impl TryFrom<SimilarFields> for SimilarityCheck {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(SimilarFields { to, at_least }: SimilarFields) -> Result<Self, String> {
+    fn try_from(SimilarFields { to, at_least }: SimilarFields) -> Result<Self, CheckValueError> {
         if to.trim().is_empty() || to.chars().count() > MAX_SIMILAR {
-            return Err(format!("`to` must have 1 to {MAX_SIMILAR} characters"));
+            return Err(CheckValueError::SimilarText);
         }
         Ok(Self { to, at_least })
     }
@@ -115,11 +117,13 @@ struct OccurrencesFields {
 }
 
 impl TryFrom<OccurrencesFields> for OccurrenceBounds {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(OccurrencesFields { of, min, max }: OccurrencesFields) -> Result<Self, String> {
+    fn try_from(
+        OccurrencesFields { of, min, max }: OccurrencesFields,
+    ) -> Result<Self, CheckValueError> {
         let bounds = CountBounds::new(min, max).map_err(|why| match (min, max) {
-            (None, None) => "expected `min`, `max` or both beside `of`".to_owned(),
+            (None, None) => CheckValueError::NoOccurrenceBounds,
             _ => why,
         })?;
         Ok(Self { of, bounds })
@@ -161,16 +165,16 @@ pub struct CommandLine(Vec<String>);
 
 impl CommandLine {
     /// Creates a command line; fails if it has no program or is unreasonably long.
-    pub fn new(words: Vec<String>) -> Result<Self, String> {
+    pub fn new(words: Vec<String>) -> Result<Self, CheckValueError> {
         if words.first().is_none_or(String::is_empty) {
-            return Err("`run` must begin with a program".to_owned());
+            return Err(CheckValueError::NoProgram);
         }
         if words.len() > MAX_ITEMS || words.iter().any(|word| word.len() > MAX_TEXT) {
-            return Err(format!("`run` may have at most {MAX_ITEMS} words of {MAX_TEXT} bytes"));
+            return Err(CheckValueError::LongCommand);
         }
         // The OS passes arguments as NUL-terminated strings.
         if words.iter().any(|word| word.contains('\0')) {
-            return Err("`run` holds a zero byte".to_owned());
+            return Err(CheckValueError::ZeroByte);
         }
         Ok(Self(words))
     }
@@ -187,8 +191,8 @@ impl CommandLine {
 }
 
 impl TryFrom<Vec<String>> for CommandLine {
-    type Error = String;
-    fn try_from(words: Vec<String>) -> Result<Self, String> {
+    type Error = CheckValueError;
+    fn try_from(words: Vec<String>) -> Result<Self, CheckValueError> {
         Self::new(words)
     }
 }
@@ -223,13 +227,13 @@ impl Default for CommandTimeout {
 }
 
 impl TryFrom<f64> for CommandTimeout {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(seconds: f64) -> Result<Self, String> {
+    fn try_from(seconds: f64) -> Result<Self, CheckValueError> {
         if seconds > 0.0 && seconds <= MAX_TIMEOUT {
             Ok(Self(seconds))
         } else {
-            Err("`timeout_seconds` must be above 0 and at most 3600".to_owned())
+            Err(CheckValueError::Timeout)
         }
     }
 }
@@ -273,22 +277,21 @@ impl ToolCallCheck {
 }
 
 impl TryFrom<Value> for ToolCallCheck {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(value: Value) -> Result<Self, String> {
+    fn try_from(value: Value) -> Result<Self, CheckValueError> {
         if let Value::String(name) = value {
             return Ok(Self::once(CheckText::new(name)?));
         }
         if !value.is_object() {
-            return Err("expected the name of a tool, or a mapping with `name`".to_owned());
+            return Err(CheckValueError::ToolShape);
         }
-        let ToolCalledFields { name, arguments, min, max } =
-            serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let ToolCalledFields { name, arguments, min, max } = serde_json::from_value(value)?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = CountBounds::new(min, max)?;
         // There is a separate kind of check for that.
         if bounds.limits().1 == Some(0) {
-            return Err("no call at all is `tool_not_called`".to_owned());
+            return Err(CheckValueError::NoCall);
         }
         Ok(Self { name, arguments, bounds })
     }
@@ -320,13 +323,13 @@ impl ToolNames {
 }
 
 impl TryFrom<Vec<CheckText>> for ToolNames {
-    type Error = String;
+    type Error = CheckValueError;
 
-    fn try_from(names: Vec<CheckText>) -> Result<Self, String> {
+    fn try_from(names: Vec<CheckText>) -> Result<Self, CheckValueError> {
         if (1..=MAX_ITEMS).contains(&names.len()) {
             Ok(Self(names))
         } else {
-            Err(format!("expected a list of 1 to {MAX_ITEMS} tools"))
+            Err(CheckValueError::ToolCount)
         }
     }
 }
@@ -358,25 +361,27 @@ pub struct PathGlobs {
 
 impl PathGlobs {
     /// Compiles the globs; fails if one is invalid.
-    pub fn new(sources: Vec<String>) -> Result<Self, String> {
+    pub fn new(sources: Vec<String>) -> Result<Self, CheckValueError> {
         if sources.len() > MAX_ITEMS {
-            return Err(format!("expected at most {MAX_ITEMS} paths"));
+            return Err(CheckValueError::PathCount);
         }
         let mut set = GlobSetBuilder::new();
         for source in &sources {
-            let shown = selftest_text::one_line(source, 60);
-            if source.is_empty() || source.len() > 1000 {
-                return Err("a path must have 1 to 1000 bytes".to_owned());
+            if source.is_empty() || source.len() > MAX_PATH {
+                return Err(CheckValueError::PathLength);
             }
             let plain = source.trim_start_matches("./").trim_end_matches('/');
             // The second glob covers the contents, if the path is a folder.
             for text in [plain.to_owned(), format!("{plain}/**")] {
                 // With literal separators, `*` does not cross folders.
                 let glob = GlobBuilder::new(&text).literal_separator(true).build();
-                set.add(glob.map_err(|error| format!("`{shown}`: {}", error.kind()))?);
+                set.add(glob.map_err(|error| CheckValueError::Glob {
+                    glob: selftest_text::one_line(source, 60),
+                    reason: error.kind().clone(),
+                })?);
             }
         }
-        let compiled = set.build().map_err(|error| error.to_string())?;
+        let compiled = set.build()?;
         Ok(Self { sources, compiled })
     }
 
@@ -392,8 +397,8 @@ impl PathGlobs {
 }
 
 impl TryFrom<Vec<String>> for PathGlobs {
-    type Error = String;
-    fn try_from(sources: Vec<String>) -> Result<Self, String> {
+    type Error = CheckValueError;
+    fn try_from(sources: Vec<String>) -> Result<Self, CheckValueError> {
         Self::new(sources)
     }
 }

@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
+use super::CheckValueError;
+
 /// Maximum length of a pattern, in characters.
 pub(super) const MAX_PATTERN: usize = 4096;
 /// Maximum size of a compiled pattern, and of its lazy DFA cache, in bytes.
@@ -31,12 +33,12 @@ pub struct CheckPattern {
 
 impl CheckPattern {
     /// Compiles a pattern; fails if it is invalid or exceeds the limits.
-    pub fn new(source: &str) -> Result<Self, String> {
+    pub fn new(source: &str) -> Result<Self, CheckValueError> {
         if source.is_empty() {
-            return Err("an empty pattern matches everything".to_owned());
+            return Err(CheckValueError::EmptyPattern);
         }
         if source.chars().count() > MAX_PATTERN {
-            return Err(format!("a pattern may have at most {MAX_PATTERN} characters"));
+            return Err(CheckValueError::LongPattern);
         }
         let known = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         // A poisoned lock is harmless: an entry is either complete or absent.
@@ -49,17 +51,7 @@ impl CheckPattern {
             // Bounds the recursion of the pattern parser.
             .nest_limit(100)
             .build()
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => {
-                    "the pattern is too big when compiled".to_owned()
-                }
-                // The error is multi-line with a caret diagram; its last line is the message.
-                other => {
-                    let text = other.to_string();
-                    let last = text.lines().last().unwrap_or_default();
-                    selftest_text::one_line(last.trim_start_matches("error: "), 200)
-                }
-            })?;
+            .map_err(CheckValueError::Pattern)?;
         let compiled = Arc::new(compiled);
         // The lock is not held while compiling, so two threads may compile the same pattern.
         let mut known = known();
@@ -82,8 +74,8 @@ impl CheckPattern {
 }
 
 impl TryFrom<String> for CheckPattern {
-    type Error = String;
-    fn try_from(source: String) -> Result<Self, String> {
+    type Error = CheckValueError;
+    fn try_from(source: String) -> Result<Self, CheckValueError> {
         Self::new(&source)
     }
 }

@@ -4,10 +4,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Check, CheckKind, CheckPattern, CheckText, CheckWeight, CountBounds, DurationBounds, JsonCheck,
-    MAX_CHECKS, MAX_DEPTH,
-};
+use super::{Check, CheckKind, CheckWeight, MAX_CHECKS, MAX_DEPTH};
 use selftest_text::one_line;
 
 /// Maximum length of a check's name, in characters.
@@ -141,14 +138,13 @@ impl CheckParser {
 
     fn weight(&mut self, pointer: &str, members: &Map<String, Value>) -> Option<CheckWeight> {
         let Some(value) = members.get("weight") else { return Some(CheckWeight::ONE) };
-        let weight = value.as_f64().ok_or("`weight` must be a number".to_owned());
-        match weight.and_then(CheckWeight::new) {
-            Ok(weight) => Some(weight),
-            Err(message) => {
-                self.faults.push(CheckParseError::new(&join(pointer, "weight"), message));
-                None
-            }
-        }
+        let message = match value.as_f64().map(CheckWeight::new) {
+            Some(Ok(weight)) => return Some(weight),
+            Some(Err(error)) => error.to_string(),
+            None => "`weight` must be a number".to_owned(),
+        };
+        self.faults.push(CheckParseError::new(&join(pointer, "weight"), message));
+        None
     }
 
     fn kind(&mut self, at: &str, key: &str, value: &Value, depth: usize) -> Option<CheckKind> {
@@ -164,9 +160,10 @@ impl CheckParser {
                 Some(if key == "all" { CheckKind::All(inner) } else { CheckKind::Any(inner) })
             }
             "not" => Some(CheckKind::Not(Box::new(self.check(pointer, value, depth + 1)?))),
-            _ => match parse_leaf_kind(key, value) {
+            _ => match CheckKind::parse(key, value) {
                 Some(Ok(kind)) => Some(kind),
-                Some(Err(why)) => {
+                Some(Err(error)) => {
+                    let why = error.to_string();
                     let message = format!("`{key}`: {}", one_line(&why, 300));
                     // YAML reads `contains: 80` as a number and `contains: true` as a boolean.
                     let unquoted = (value.is_number() || value.is_boolean())
@@ -206,53 +203,6 @@ fn nearest_kind(key: &str) -> Option<&'static str> {
 fn known_kinds() -> String {
     let names: Vec<String> = CheckKind::NAMES.iter().map(|name| format!("`{name}`")).collect();
     format!("the kinds are {}", names.join(", "))
-}
-
-/// Parses a kind without nested checks; `None` if the kind is unknown.
-fn parse_leaf_kind(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
-    fn of<T: for<'de> Deserialize<'de>>(
-        value: &Value,
-        kind: impl FnOnce(T) -> CheckKind,
-    ) -> Result<CheckKind, String> {
-        T::deserialize(value).map(kind).map_err(|error| error.to_string())
-    }
-    let text = |kind: fn(CheckText) -> CheckKind| of(value, kind);
-    let bounds = |kind: fn(CountBounds) -> CheckKind| of(value, kind);
-    let pattern = |kind: fn(CheckPattern) -> CheckKind| of(value, kind);
-    Some(match key {
-        "contains" => text(CheckKind::Contains),
-        "not_contains" => text(CheckKind::NotContains),
-        "regex" => pattern(CheckKind::Regex),
-        "not_regex" => pattern(CheckKind::NotRegex),
-        "transcript_regex" => pattern(CheckKind::TranscriptRegex),
-        "equals" => of(value, CheckKind::Equals),
-        "similar" => of(value, CheckKind::Similar),
-        "occurrences" => of(value, CheckKind::Occurrences),
-        "json" => of::<JsonCheck>(value, CheckKind::Json),
-        "lines" => bounds(CheckKind::Lines),
-        "items" => bounds(CheckKind::Items),
-        "words" => bounds(CheckKind::Words),
-        "questions" => bounds(CheckKind::Questions),
-        "characters" => bounds(CheckKind::Characters),
-        "turns" => bounds(CheckKind::Turns),
-        "tokens" => bounds(CheckKind::Tokens),
-        "seconds" => of::<DurationBounds>(value, CheckKind::Seconds),
-        "status" => of(value, CheckKind::Status),
-        "command" => of(value, CheckKind::Command),
-        "tool_called" => of(value, CheckKind::ToolCalled),
-        "tool_not_called" => text(CheckKind::ToolNotCalled),
-        "tools_in_order" => of(value, CheckKind::ToolsInOrder),
-        "skill_loaded" => text(CheckKind::SkillLoaded),
-        "file_created" => text(CheckKind::FileCreated),
-        "file_changed" => text(CheckKind::FileChanged),
-        "file_deleted" => text(CheckKind::FileDeleted),
-        "file_unchanged" => text(CheckKind::FileUnchanged),
-        "file_exists" => text(CheckKind::FileExists),
-        "file_contains" => of(value, CheckKind::FileContains),
-        "only_changes" => of(value, CheckKind::OnlyChanges),
-        "unknown" => of(value, CheckKind::Unknown),
-        _ => return None,
-    })
 }
 
 impl<'de> Deserialize<'de> for Check {

@@ -498,6 +498,27 @@ fn leaf() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// The example of docs/extending.md is parsed, described and decided like every other kind.
+#[test]
+fn a_new_kind_takes_one_file_and_one_entry() {
+    let capitals = check(&json!({"capitals": {"at_most": 0.2}}));
+    let decided = |output| {
+        let seen = CheckObservation { output, ..CheckObservation::default() };
+        let CheckFinding { outcome, sentence } = decide(&capitals, &seen);
+        (outcome, sentence)
+    };
+    let sentence = "0.29 of the letters are capitals, at most 0.20 expected".to_owned();
+    assert_eq!(decided("STop now"), (CheckOutcome::Failed, sentence));
+    assert_eq!(decided("Stop now").0, CheckOutcome::Held);
+    assert_eq!(decided("80").0, CheckOutcome::Undecided);
+    let refusal = refused(&json!({"capitals": {"at_most": 2}}));
+    assert!(refusal.contains("must be a number from 0 to 1"), "{refusal}");
+    let schema = serde_json::to_value(schemars::schema_for!(Check)).unwrap();
+    let described = &schema["properties"]["capitals"];
+    assert_eq!(described["required"], json!(["at_most"]));
+    assert!(described["description"].as_str().unwrap().starts_with("The share of letters"));
+}
+
 fn any_check() -> impl Strategy<Value = Value> {
     leaf().prop_recursive(4, 24, 3, |inner| {
         let list = prop::collection::vec(inner.clone(), 1..4);

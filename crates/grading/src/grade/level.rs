@@ -40,11 +40,16 @@ impl GradeLevel {
     }
 }
 
-impl TryFrom<u8> for GradeLevel {
-    type Error = String;
+/// A number that is not a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not in 1 to 5")]
+pub struct LevelRangeError(u8);
 
-    fn try_from(level: u8) -> Result<Self, String> {
-        Self::new(level).ok_or_else(|| format!("{level} is not in 1 to 5"))
+impl TryFrom<u8> for GradeLevel {
+    type Error = LevelRangeError;
+
+    fn try_from(level: u8) -> Result<Self, LevelRangeError> {
+        Self::new(level).ok_or(LevelRangeError(level))
     }
 }
 

@@ -55,22 +55,23 @@ pub struct SessionLabel {
 ///
 /// # Errors
 ///
-/// The message gives the line or entry, the problem, and what was expected.
+/// The error names the line or entry, the problem, and what was expected.
 pub fn read_labels(
     text: &str,
     least_reward: f64,
     labelled_at: Timestamp,
-) -> Result<Vec<SessionLabel>, String> {
+) -> Result<Vec<SessionLabel>, LabelFileError> {
     // Byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let one = |place: String, value: Value| {
-        let Value::Object(map) = value else {
-            return Err(format!("{place}: expected an object such as {EXAMPLE}"));
+        let label = match &value {
+            Value::Object(map) => label(map, least_reward, labelled_at),
+            _ => Err(LabelFault::Shape),
         };
-        label(&map, least_reward, labelled_at).map_err(|why| format!("{place}: {why}"))
+        label.map_err(|source| LabelFileError::Label { place, source })
     };
     if text.trim_start().starts_with('[') {
-        let list: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let list: Vec<Value> = serde_json::from_str(text)?;
         return list
             .into_iter()
             .zip(1..)
@@ -79,10 +80,54 @@ pub fn read_labels(
     }
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     let read = |(line, at): (&str, usize)| {
-        let value = serde_json::from_str(line).map_err(|error| format!("line {at}: {error}"))?;
-        one(format!("line {at}"), value)
+        let place = format!("line {at}");
+        match serde_json::from_str(line) {
+            Ok(value) => one(place, value),
+            Err(error) => Err(LabelFileError::Label { place, source: error.into() }),
+        }
     };
     lines.map(read).collect()
+}
+
+/// Labels that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelFileError {
+    /// An array that is not JSON.
+    #[error(transparent)]
+    Array(#[from] serde_json::Error),
+    /// A line or an entry that is no label.
+    #[error("{place}: {source}")]
+    Label {
+        /// The line or entry.
+        place: String,
+        /// The problem.
+        source: LabelFault,
+    },
+}
+
+/// Reasons why a value is no label.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelFault {
+    /// Not JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Not an object.
+    #[error("expected an object such as {EXAMPLE}")]
+    Shape,
+    /// No key with a session.
+    #[error("no session is named: expected one of {}", SESSION_KEYS.join(", "))]
+    NoSession,
+    /// No key with a result.
+    #[error("nothing says whether it succeeded: expected one of {}", SUCCESS_KEYS.join(", "))]
+    NoResult,
+    /// A result that is neither a boolean nor a reward.
+    #[error("{key} is {value}, expected true, false or 0 to 1")]
+    Result {
+        /// Its key.
+        key: &'static str,
+        /// Its value, shortened.
+        value: String,
+    },
 }
 
 /// Example of a label, for error messages.
@@ -92,20 +137,16 @@ fn label(
     map: &Map<String, Value>,
     least_reward: f64,
     labelled_at: Timestamp,
-) -> Result<SessionLabel, String> {
+) -> Result<SessionLabel, LabelFault> {
     let text = |key: &str| match map.get(key) {
         Some(Value::String(text)) if !text.trim().is_empty() => Some(text.trim().to_owned()),
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     };
     let session_id = SESSION_KEYS.iter().find_map(|key| text(key));
-    let session_id = session_id.ok_or_else(|| {
-        format!("no session is named: expected one of {}", SESSION_KEYS.join(", "))
-    })?;
+    let session_id = session_id.ok_or(LabelFault::NoSession)?;
     let said = SUCCESS_KEYS.iter().find_map(|key| Some((*key, map.get(*key)?)));
-    let (key, value) = said.ok_or_else(|| {
-        format!("nothing says whether it succeeded: expected one of {}", SUCCESS_KEYS.join(", "))
-    })?;
+    let (key, value) = said.ok_or(LabelFault::NoResult)?;
     let success = match value {
         Value::Bool(success) => Some(*success),
         Value::Number(number) => {
@@ -113,9 +154,10 @@ fn label(
         }
         _ => None,
     };
-    let shown = || selftest_text::one_line(&value.to_string(), 40);
-    let success =
-        success.ok_or_else(|| format!("{key} is {}, expected true, false or 0 to 1", shown()))?;
+    let success = success.ok_or_else(|| LabelFault::Result {
+        key,
+        value: selftest_text::one_line(&value.to_string(), 40),
+    })?;
     Ok(SessionLabel {
         session_id,
         success,
@@ -131,7 +173,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<(String, bool, Option<String>)>, String> {
-        let labels = read_labels(text, 1.0, Timestamp::UNIX_EPOCH)?;
+        let labels = read_labels(text, 1.0, Timestamp::UNIX_EPOCH).map_err(|it| it.to_string())?;
         Ok(labels.into_iter().map(|one| (one.session_id, one.success, one.task)).collect())
     }
 

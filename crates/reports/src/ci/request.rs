@@ -6,44 +6,11 @@ use std::str::FromStr;
 use selftest_text::one_line;
 use strum::VariantArray as _;
 
-/// A report written to a file chosen by the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
-pub enum ReportFileKind {
-    /// JUnit XML.
-    Junit,
-    /// A self-contained HTML page.
-    Html,
-    /// The Markdown report.
-    Markdown,
-    /// The JSON report.
-    Json,
-    /// The Common Test Report Format, JSON.
-    Ctrf,
-    /// Findings about the isolation, as SARIF 2.1.0.
-    Sarif,
-}
+use super::formats::ReportFileKind;
 
 /// Names of the kinds without a file.
 const GITHUB: &str = "github";
 const OTLP: &str = "otlp";
-
-impl ReportFileKind {
-    /// Returns the name on the command line and the key in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Junit => "junit",
-            Self::Html => "html",
-            Self::Markdown => "md",
-            Self::Json => "json",
-            Self::Ctrf => "ctrf",
-            Self::Sarif => "sarif",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        Self::VARIANTS.iter().copied().find(|kind| kind.name() == name)
-    }
-}
 
 /// A requested report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,10 +49,40 @@ impl ReportRequest {
     }
 }
 
-impl FromStr for ReportRequest {
-    type Err = String;
+/// A report that cannot be requested.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReportRequestError {
+    /// A file was given where GitHub Actions decides.
+    #[error("`{GITHUB}` takes no path: GitHub Actions sets the file")]
+    GithubPath,
+    /// The address of the collector is missing or not HTTP.
+    #[error("`{OTLP}` needs an address: {OTLP}=http://127.0.0.1:4318")]
+    NoAddress,
+    /// No report has this name.
+    #[error("unknown report `{name}`, expected one of: {}{}", known_names().join(", "), nearest(name))]
+    Unknown {
+        /// The name, shortened.
+        name: String,
+    },
+    /// The path of a file is missing.
+    #[error("`{0}` needs a path: {0}=PATH")]
+    NoPath(ReportFileKind),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+fn known_names() -> Vec<&'static str> {
+    let files = ReportFileKind::VARIANTS.iter().map(|kind| kind.name());
+    files.chain([GITHUB, OTLP]).collect()
+}
+
+fn nearest(name: &str) -> String {
+    let near = known_names().into_iter().find(|known| strsim::levenshtein(known, name) <= 2);
+    near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+impl FromStr for ReportRequest {
+    type Err = ReportRequestError;
+
+    fn from_str(text: &str) -> Result<Self, ReportRequestError> {
         let (name, path) = match text.split_once('=') {
             Some((name, path)) => (name.trim(), Some(path)),
             None => (text.trim(), None),
@@ -93,32 +90,20 @@ impl FromStr for ReportRequest {
         if name == GITHUB {
             return match path {
                 None => Ok(Self::Github),
-                Some(_) => Err("`github` takes no path: GitHub Actions sets the file".to_owned()),
+                Some(_) => Err(ReportRequestError::GithubPath),
             };
         }
         if name == OTLP {
             let has_scheme = |at: &&str| at.starts_with("http://") || at.starts_with("https://");
-            return match path.map(str::trim).filter(has_scheme) {
-                Some(endpoint) => Ok(Self::Otlp(endpoint.to_owned())),
-                None => Err("`otlp` needs an address: otlp=http://127.0.0.1:4318".to_owned()),
-            };
+            let endpoint = path.map(str::trim).filter(has_scheme);
+            let endpoint = endpoint.ok_or(ReportRequestError::NoAddress)?;
+            return Ok(Self::Otlp(endpoint.to_owned()));
         }
-        let Some(kind) = ReportFileKind::from_name(name) else {
-            let known: Vec<&str> =
-                ReportFileKind::VARIANTS.iter().map(|kind| kind.name()).collect();
-            let others = [GITHUB, OTLP];
-            let near =
-                known.iter().chain(&others).find(|known| strsim::levenshtein(known, name) <= 2);
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(format!(
-                "unknown report `{}`, expected one of: {}, {GITHUB}, {OTLP}{near}",
-                one_line(name, 40),
-                known.join(", ")
-            ));
-        };
+        let unknown = || ReportRequestError::Unknown { name: one_line(name, 40) };
+        let kind = ReportFileKind::from_name(name).ok_or_else(unknown)?;
         match path {
             Some(path) if !path.trim().is_empty() => Ok(Self::File(kind, PathBuf::from(path))),
-            _ => Err(format!("`{name}` needs a path: {name}=PATH")),
+            _ => Err(ReportRequestError::NoPath(kind)),
         }
     }
 }
@@ -146,7 +131,7 @@ mod tests {
             ("pdf=x", "unknown report `pdf`, expected one of: "),
             ("", "unknown report ``"),
         ] {
-            let error = read(text).unwrap_err();
+            let error = read(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

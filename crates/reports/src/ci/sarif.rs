@@ -257,9 +257,19 @@ fn run_file<'a>(run: &CiRunView<'a>) -> &'a str {
 
 /// Formats a path as a URI reference: absolute, or relative to the repository root.
 fn uri_reference(path: &str) -> String {
-    let start = if path.starts_with('/') { "file://" } else { "" };
-    let path = path.strip_prefix("./").unwrap_or(path);
-    path.bytes().fold(start.to_owned(), |mut address, byte| {
+    // The extended-length form of a Windows path, as `canonicalize` returns it.
+    let path = path.strip_prefix(r"\\?\").unwrap_or(path);
+    let (start, path) = match path.as_bytes() {
+        // `C:\x` is `file:///C:/x`; the colon of a drive is not escaped.
+        [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => {
+            (format!("file:///{}:", char::from(*drive)), &path[2..])
+        }
+        // `\\server\share` is `file://server/share`.
+        [b'\\', b'\\', ..] => ("file://".to_owned(), &path[2..]),
+        [b'/', ..] => ("file://".to_owned(), path),
+        _ => (String::new(), path.strip_prefix("./").unwrap_or(path)),
+    };
+    path.bytes().fold(start, |mut address, byte| {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 address.push(char::from(byte));
@@ -340,5 +350,8 @@ mod tests {
         assert_eq!(uri_reference("config/suites/my cases.yaml"), "config/suites/my%20cases.yaml");
         assert_eq!(uri_reference("/tmp/ä:b"), "file:///tmp/%C3%A4%3Ab");
         assert_eq!(uri_reference("./a\\b"), "a/b");
+        assert_eq!(uri_reference(r"C:\my suites\a.yaml"), "file:///C:/my%20suites/a.yaml");
+        assert_eq!(uri_reference(r"\\?\d:\a"), "file:///d:/a");
+        assert_eq!(uri_reference(r"\\server\share\a"), "file://server/share/a");
     }
 }

@@ -1,6 +1,6 @@
 //! Sends notifications to the configured commands and webhooks only.
 
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -42,9 +42,40 @@ pub(super) fn receivers<'a>(
 pub(super) async fn send_all(receivers: &[HookReceiver<'_>], news: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     for receiver in receivers {
-        faults.extend(receiver.send(news).await.err());
+        faults.extend(receiver.send(news).await.err().map(|error| error.to_string()));
     }
     faults
+}
+
+/// A notification could not be delivered. Messages contain no arguments and addresses, which may
+/// contain tokens.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HookError {
+    /// The program cannot be started, or did not succeed.
+    #[error("the {purpose} command {program:?} failed: {source}")]
+    Command { purpose: &'static str, program: String, source: CommandHookError },
+    /// The program took too long.
+    #[error("the {purpose} command {program:?} did not end within {} s", timeout.as_secs())]
+    Late { purpose: &'static str, program: String, timeout: Duration },
+    /// The server is not reachable, or rejected the notification.
+    #[error("the {purpose} webhook{host} failed: {source}")]
+    Webhook { purpose: &'static str, host: String, source: WebhookError },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CommandHookError {
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("{0}")]
+    Status(ExitStatus),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WebhookError {
+    #[error("{}", root_cause(.0))]
+    Request(#[source] reqwest::Error),
+    #[error("the server answered {0}")]
+    Status(reqwest::StatusCode),
 }
 
 impl HookReceiver<'_> {
@@ -58,24 +89,21 @@ impl HookReceiver<'_> {
         format!("{kind} {}", &digest::json_sha256_hex(value)[..16])
     }
 
-    /// Sends a notification, or returns an error message.
-    pub(super) async fn send(&self, news: &Value) -> Result<(), String> {
+    /// Sends a notification.
+    pub(super) async fn send(&self, news: &Value) -> Result<(), HookError> {
         let Self { purpose, timeout, .. } = *self;
         let body = news.to_string();
         match self.address {
             HookAddress::Command(command) => {
-                let name = &command[0];
-                let failed = |why| format!("the {purpose} command {name:?} failed: {why}");
-                let late = |_| {
-                    let limit = timeout.as_secs();
-                    format!("the {purpose} command {name:?} did not end within {limit} s")
-                };
+                let name = || command[0].clone();
+                let late = |_| HookError::Late { purpose, program: name(), timeout };
                 let ended = tokio::time::timeout(timeout, run(command, &body)).await;
+                let failed = |source| HookError::Command { purpose, program: name(), source };
                 ended.map_err(late)?.map_err(failed)
             }
             HookAddress::Webhook(address) => post(address, body, timeout)
                 .await
-                .map_err(|why| format!("the {purpose} webhook{} failed: {why}", host_of(address))),
+                .map_err(|source| HookError::Webhook { purpose, host: host_of(address), source }),
         }
     }
 }
@@ -88,7 +116,7 @@ fn host_of(address: &str) -> String {
         .unwrap_or_default()
 }
 
-async fn run(command: &[String], body: &str) -> Result<(), String> {
+async fn run(command: &[String], body: &str) -> Result<(), CommandHookError> {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         .stdin(Stdio::piped())
@@ -96,28 +124,23 @@ async fn run(command: &[String], body: &str) -> Result<(), String> {
         .stderr(Stdio::inherit())
         // The timeout drops this future, which must end the program too.
         .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| error.to_string())?;
+        .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // It is not an error if the program does not read its input.
         let _ = stdin.write_all(body.as_bytes()).await;
     }
-    let status = child.wait().await.map_err(|error| error.to_string())?;
-    if status.success() { Ok(()) } else { Err(status.to_string()) }
+    let status = child.wait().await?;
+    if status.success() { Ok(()) } else { Err(CommandHookError::Status(status)) }
 }
 
-async fn post(address: &str, body: String, timeout: Duration) -> Result<(), String> {
+async fn post(address: &str, body: String, timeout: Duration) -> Result<(), WebhookError> {
     // The address may contain a token, so it is removed from messages that go to logs.
-    let words = |error: reqwest::Error| root_cause(&error.without_url());
+    let failed = |error: reqwest::Error| WebhookError::Request(error.without_url());
     let client =
-        selftest_models::http::client_builder(address).timeout(timeout).build().map_err(words)?;
+        selftest_models::http::client_builder(address).timeout(timeout).build().map_err(failed)?;
     let request = client.post(address).header("content-type", "application/json").body(body);
-    let answer = request.send().await.map_err(words)?;
-    if answer.status().is_success() {
-        Ok(())
-    } else {
-        Err(format!("the server answered {}", answer.status()))
-    }
+    let answer = request.send().await.map_err(failed)?;
+    if answer.status().is_success() { Ok(()) } else { Err(WebhookError::Status(answer.status())) }
 }
 
 #[cfg(test)]

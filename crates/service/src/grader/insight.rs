@@ -201,7 +201,7 @@ impl SelfGrader {
                     // Saved at once, because alerts without a recorded delivery are sent again.
                     self.store_report(report).await?;
                 }
-                Err(fault) => faults.push(fault),
+                Err(error) => faults.push(error.to_string()),
             }
         }
         let has = |receiver: &HookReceiver<'_>, alert: &Alert| {

@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
+use super::error::{JobError, JobModelError};
 use super::summary::JobOutcome;
 use crate::grader::proposals::{BatchSummary, SkillGenerator};
 use selftest_text::one_line;
 
 /// Finds the model that drafts skills, or returns the reason that there is none.
 pub type FindGenerator =
-    dyn Fn() -> BoxFuture<'static, Result<SkillGenerator, String>> + Send + Sync;
+    dyn Fn() -> BoxFuture<'static, Result<SkillGenerator, JobModelError>> + Send + Sync;
 
 /// Grades new sessions by rules, then detects gaps in the sessions of the days before `at`.
-pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<JobOutcome, String> {
-    let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
-    let detected = context.grader.detect_gaps(&context.gaps, at).await;
-    let detected = detected.map_err(|error| error.to_string())?;
+pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<JobOutcome, JobError> {
+    let scan = context.grader.grade_new_sessions(&mut ()).await?;
+    let detected = context.grader.detect_gaps(&context.gaps, at).await?;
     for problem in &detected.problems {
         tracing::warn!("{}", one_line(problem, 400));
     }
@@ -33,8 +33,8 @@ pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<JobOut
 }
 
 /// Drafts, tests and proposes skills for a few open gaps. Without open gaps, no model is loaded.
-pub(super) async fn generate(context: &JobContext) -> Result<JobOutcome, String> {
-    let open = context.grader.store().open_gaps().await.map_err(|error| error.to_string())?;
+pub(super) async fn generate(context: &JobContext) -> Result<JobOutcome, JobError> {
+    let open = context.grader.store().open_gaps().await?;
     if open.items.is_empty() {
         return Ok(JobOutcome::from_counts(&json!({
             "gaps_found": 0,
@@ -63,6 +63,6 @@ pub(super) async fn generate(context: &JobContext) -> Result<JobOutcome, String>
             "proposals_created": proposals_created,
             "failures": failures,
         }))),
-        BatchSummary::Failed { error, elapsed_ms: _ } => Err(error),
+        BatchSummary::Failed { error, elapsed_ms: _ } => Err(JobError::Batch(error)),
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use apalis::prelude::{AbortError, Attempt, BoxDynError, Data};
 use futures_util::future::BoxFuture;
 
+use super::error::{GradingError, JobModelError};
 use super::job_settings::JobSettings;
 use super::queue::GradingJob;
 use crate::grader::quality::QualityGrader;
@@ -24,8 +25,9 @@ pub(super) const MAX_UNANSWERED: u32 = 2;
 
 /// Finds the grader for a model (default: the configured one), or returns the reason that there is
 /// none.
-pub type FindGrader =
-    dyn Fn(Option<String>) -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
+pub type FindGrader = dyn Fn(Option<String>) -> BoxFuture<'static, Result<QualityGrader, JobModelError>>
+    + Send
+    + Sync;
 
 /// Dependencies of a grading.
 pub(super) struct GradingRunner {
@@ -38,31 +40,19 @@ pub(super) struct GradingRunner {
     pub(super) unanswered: AtomicU32,
 }
 
-/// Reason that there is no grade.
-enum GradingError {
-    /// A retry would fail the same way.
-    Permanent(String),
-    /// The model or the database did not answer.
-    Transient(String),
-}
-
 impl GradingRunner {
     async fn grade(&self, grading: &GradingJob) -> Result<&'static str, GradingError> {
         let GradingJob { session_id, model, requested_at } = grading;
-        let store = |error: selftest_store::StoreError| GradingError::Transient(error.to_string());
-        let found = self.store.grade(session_id).await.map_err(store)?;
-        let found = found.ok_or_else(|| {
-            GradingError::Permanent("it has no grade by rules any more".to_owned())
-        })?;
-        let grader = (self.find)(model.clone()).await.map_err(GradingError::Transient)?;
+        let found = self.store.grade(session_id).await?.ok_or(GradingError::NoRuleGrade)?;
+        let grader = (self.find)(model.clone()).await?;
         // A backfill may be grading the same session.
         let claim = loop {
-            match grader.claim(session_id, self.settings.heartbeat()).await.map_err(store)? {
+            match grader.claim(session_id, self.settings.heartbeat()).await? {
                 Some(claim) => break claim,
                 None => tokio::time::sleep(CLAIM_INTERVAL).await,
             }
         };
-        let known = self.store.session_quality_grades(session_id).await.map_err(store)?.items;
+        let known = self.store.session_quality_grades(session_id).await?.items;
         // A worker may have died after saving the grade but before acknowledging it. The model is
         // not asked twice for one request.
         let is_there =
@@ -70,15 +60,10 @@ impl GradingRunner {
         let result = if is_there {
             Ok("graded before")
         } else {
-            match grader.grade(session_id, &found.session_file).await {
-                Ok(_) => Ok("graded"),
-                Err(fault) if fault.is_persistent() => {
-                    Err(GradingError::Transient(fault.to_string()))
-                }
-                Err(fault) => Err(GradingError::Permanent(fault.to_string())),
-            }
+            let graded = grader.grade(session_id, &found.session_file).await;
+            graded.map(|_| "graded").map_err(GradingError::from)
         };
-        claim.release().await.map_err(store)?;
+        claim.release().await?;
         result
     }
 
@@ -89,10 +74,7 @@ impl GradingRunner {
         let started = Instant::now();
         // Crashed workers count as attempts, so the number can exceed the maximum.
         let done = if attempt > most {
-            Err(GradingError::Permanent(format!(
-                "its worker ended in the middle of it {} times",
-                attempt - 1
-            )))
+            Err(GradingError::WorkerEnded(attempt - 1))
         } else {
             self.grade(grading).await
         };
@@ -105,14 +87,13 @@ impl GradingRunner {
             }
             Err(fault) => fault,
         };
-        let (GradingError::Permanent(why) | GradingError::Transient(why)) = &fault;
-        let why = one_line(why, 400);
+        let why = one_line(&fault.to_string(), 400);
         tracing::warn!(
             "{NAME} FAILED  session={session} attempt={attempt} elapsed={elapsed}ms error={why}"
         );
-        if let GradingError::Permanent(why) = fault {
+        if fault.is_permanent() {
             self.unanswered.store(0, Ordering::Relaxed);
-            return Err(Box::new(AbortError::new(why)));
+            return Err(Box::new(AbortError::new(fault)));
         }
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.should_wait_for_model && unanswered >= MAX_UNANSWERED {
@@ -135,6 +116,6 @@ pub(super) async fn handle(
     attempt: Attempt,
     gradings: Data<Arc<GradingRunner>>,
 ) -> Result<(), BoxDynError> {
-    let grading = GradingJob::read(&work).map_err(AbortError::new)?;
+    let grading = GradingJob::read(&work).map_err(GradingError::from).map_err(AbortError::new)?;
     gradings.run(&grading, attempt.current()).await
 }

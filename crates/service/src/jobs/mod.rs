@@ -6,6 +6,7 @@
 
 pub mod job_settings;
 
+mod error;
 mod gaps;
 mod gradings;
 mod lease;
@@ -24,12 +25,13 @@ use std::sync::Arc;
 
 use crate::grader::SelfGrader;
 use crate::grader::skills::SkillTracker;
+pub use error::{JobError, JobModelError};
 pub use gaps::FindGenerator;
 pub use gradings::FindGrader;
 pub use job_settings::JobSettings;
 pub use listing::{JobListing, LastJobRun, ScheduledJob};
 pub use queue::{FailedGrading, GradingJob, GradingQueue, GradingState, QueueCounts};
-pub use schedule::{CronSchedule, JobKind, JobSlot, OFF, due_slots};
+pub use schedule::{CronSchedule, CronScheduleError, JobKind, JobSlot, OFF, due_slots};
 pub use scheduler::Scheduler;
 use selftest_grading::improve::gap_settings::GapSettings;
 pub use summary::{JobOutcome, JobStatus, JobSummary};

@@ -86,27 +86,38 @@ pub const OFF: &str = "off";
 #[derive(Debug, Clone)]
 pub struct CronSchedule(croner::Cron);
 
+/// A text is not a schedule.
+#[derive(Debug, thiserror::Error)]
+pub enum CronScheduleError {
+    /// Too few or too many fields.
+    #[error("expected five fields, found {0}")]
+    Fields(usize),
+    /// A field with an invalid value.
+    #[error("{}", last_part(.0))]
+    Value(#[from] croner::errors::CronError),
+}
+
+/// Returns the last part of the message, which states the problem.
+fn last_part(error: &croner::errors::CronError) -> String {
+    let words = error.to_string();
+    words.rsplit(": ").next().unwrap_or(&words).trim_end_matches('.').to_lowercase()
+}
+
 impl CronSchedule {
     /// Parses a schedule such as `30 3 * * SUN`; weekdays are 0 (Sunday) to 6 or names. Returns
     /// `None` for [`OFF`].
-    pub fn parse(text: &str) -> Result<Option<Self>, String> {
+    pub fn parse(text: &str) -> Result<Option<Self>, CronScheduleError> {
         use croner::parser::{CronParser, Seconds, Year};
         if text.trim().eq_ignore_ascii_case(OFF) {
             return Ok(None);
         }
         let fields = text.split_whitespace().count();
         if fields != 5 {
-            return Err(format!("expected five fields, found {fields}"));
+            return Err(CronScheduleError::Fields(fields));
         }
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser.parse(text).map_err(|error| {
-            let words = error.to_string();
-            // The last part of the message states the problem.
-            let words = words.rsplit(": ").next().unwrap_or(&words).trim_end_matches('.');
-            words.to_lowercase()
-        })?;
-        Ok(Some(Self(cron)))
+        Ok(Some(Self(parser.parse(text)?)))
     }
 
     /// Returns the last scheduled time at or before `now`; `None` if there is none.

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::sleep;
 
+use super::error::JobError;
 use super::job_settings::JobSettings;
 use super::lease::ScheduleLease;
 use super::schedule::{JobKind, JobSlot, due_slots};
@@ -125,13 +126,12 @@ impl Scheduler {
         tracing::info!("{job} START  slot={} attempt={attempt}", slot.at);
         let started = Instant::now();
         let done = if attempt > self.settings.max_attempts {
-            let times = attempt - 1;
-            Err(format!("its worker ended in the middle of it {times} times"))
+            Err(JobError::WorkerEnded(attempt - 1))
         } else {
             // A panic in one job must not end the scheduler.
             match lease.run_while_held(AssertUnwindSafe(self.work(slot)).catch_unwind()).await {
                 Some(Ok(done)) => done,
-                Some(Err(_)) => Err("it panicked; the log says where".to_owned()),
+                Some(Err(_)) => Err(JobError::Panicked),
                 None => {
                     tracing::warn!("{job} LOST  another worker may have begun it");
                     return Ok(None);
@@ -146,7 +146,7 @@ impl Scheduler {
         Ok(Some(summary))
     }
 
-    async fn work(&self, slot: JobSlot) -> Result<super::JobOutcome, String> {
+    async fn work(&self, slot: JobSlot) -> Result<super::JobOutcome, JobError> {
         match slot.job {
             JobKind::GapDetection => gaps::detect(&self.context, slot.at).await,
             JobKind::SkillGeneration => gaps::generate(&self.context).await,

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
+use super::error::JobError;
 use super::summary::JobOutcome;
 use crate::grader::skills::DeriveOptions;
 use selftest_text::one_line;
@@ -14,7 +15,7 @@ const ACTOR: &str = "worker";
 
 /// Records the skill executions found in sessions, scores the active skills by the days before
 /// `at`, then disables those that match a rule.
-pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcome, String> {
+pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcome, JobError> {
     let skills = &context.skills;
     let options = context.grader.options();
     let derived = skills.record_sessions(DeriveOptions {
@@ -22,13 +23,12 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcom
         since: Some(skills.lookback(at)),
         agent: options.agent.clone(),
     });
-    let derived = derived.await.map_err(|error| error.to_string())?;
+    let derived = derived.await?;
     for problem in &derived.problems {
         tracing::warn!("{}", one_line(problem, 400));
     }
-    let scores = skills.score_all_skills(at).await.map_err(|error| error.to_string())?;
-    let disabled = skills.auto_disable_underperformers(ACTOR, at).await;
-    let disabled = disabled.map_err(|error| error.to_string())?;
+    let scores = skills.score_all_skills(at).await?;
+    let disabled = skills.auto_disable_underperformers(ACTOR, at).await?;
     for fault in disabled.iter().flat_map(|one| &one.refresh_faults) {
         tracing::warn!("{fault}");
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error::JobError;
+
 /// Final status of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -66,7 +68,7 @@ impl JobOutcome {
 
 impl JobSummary {
     /// Builds the summary of work that took `elapsed`.
-    pub fn new(done: Result<JobOutcome, String>, elapsed: Duration) -> Self {
+    pub fn new(done: Result<JobOutcome, JobError>, elapsed: Duration) -> Self {
         // The specification rounds to tenths of a millisecond.
         let elapsed_ms = (elapsed.as_secs_f64() * 10_000.0).round() / 10.0;
         let empty = Self {
@@ -81,7 +83,9 @@ impl JobSummary {
             Ok(JobOutcome::Skipped(why)) => {
                 Self { status: JobStatus::Skipped, reason: Some(why), ..empty }
             }
-            Err(why) => Self { status: JobStatus::Failed, error: Some(why), ..empty },
+            Err(error) => {
+                Self { status: JobStatus::Failed, error: Some(error.to_string()), ..empty }
+            }
         }
     }
 
@@ -121,7 +125,7 @@ mod tests {
             r#"{"status":"skipped","reason":"no DEFAULT_USER_ID","elapsed_ms":12.3}"#
         );
         assert_eq!(
-            of(Err("boom".to_owned())),
+            of(Err(JobError::Batch("boom".to_owned()))),
             r#"{"status":"failed","error":"boom","elapsed_ms":12.3}"#
         );
     }

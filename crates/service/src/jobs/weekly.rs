@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
+use super::error::JobError;
 use super::summary::JobOutcome;
 use crate::grader::WeeklyOutcome;
 use selftest_grading::grade::Week;
@@ -15,23 +16,21 @@ use selftest_grading::report::weekly::{WeeklyPaths, write};
 
 /// Grades new sessions by rules, then writes the missing reports of finished weeks and that of the
 /// week containing `at`.
-pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcome, String> {
-    let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
+pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcome, JobError> {
+    let scan = context.grader.grade_new_sessions(&mut ()).await?;
     let week = Week::containing(at);
-    let missed = context.grader.missed_weeks(week).await.map_err(|error| error.to_string())?;
+    let missed = context.grader.missed_weeks(week).await?;
     for &finished in &missed {
         // Alerts about weeks long past are of no use.
         if finished < week.weeks_earlier(1) {
-            let report = context.grader.generate_weekly_report(Some(finished)).await;
-            let report = report.map_err(|error| error.to_string())?;
-            write(&context.weekly_folder, &report, &[]).map_err(|error| error.to_string())?;
+            let report = context.grader.generate_weekly_report(Some(finished)).await?;
+            write(&context.weekly_folder, &report, &[])?;
         } else {
-            let published = context.grader.publish_weekly_report(Some(finished), None).await;
-            write_files(context, &published.map_err(|error| error.to_string())?)?;
+            let published = context.grader.publish_weekly_report(Some(finished), None).await?;
+            write_files(context, &published)?;
         }
     }
-    let published = context.grader.publish_weekly_report(Some(week), Some(&scan)).await;
-    let outcome = published.map_err(|error| error.to_string())?;
+    let outcome = context.grader.publish_weekly_report(Some(week), Some(&scan)).await?;
     let paths = write_files(context, &outcome)?;
     let report = &outcome.report;
     let caught_up: Vec<String> = missed.iter().map(ToString::to_string).collect();
@@ -47,10 +46,9 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<JobOutcom
 }
 
 /// Writes the files of a report and logs failures to deliver its alerts.
-fn write_files(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPaths, String> {
+fn write_files(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPaths, JobError> {
     for fault in &outcome.faults {
         tracing::warn!("{fault}");
     }
-    write(&context.weekly_folder, &outcome.report, &outcome.others)
-        .map_err(|error| error.to_string())
+    Ok(write(&context.weekly_folder, &outcome.report, &outcome.others)?)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::transcripts::{find_source, shorten_path};
+use crate::transcripts::{TranscriptError, find_source, read_source};
 use events::{IndexFacts, SessionIndexer};
 pub use request::{
     MatchedEvent, MatchedSession, SearchError, SearchRequest, SearchResults, SnippetPiece,
@@ -124,10 +124,11 @@ impl SearchIndex {
         let (path, redactor) = (file.path.clone(), self.redactor.clone());
         let read = tokio::task::spawn_blocking(move || read(&path, &wanted, &redactor)).await;
         indexing.files += 1;
-        let sessions = match read.unwrap_or_else(|panic| Err(panic.to_string())) {
+        let read = read.unwrap_or_else(|panic| Err(panic.into()));
+        let sessions = match read {
             Ok(sessions) => sessions,
-            Err(why) => {
-                indexing.unreadable.push((file.path.clone(), why));
+            Err(error) => {
+                indexing.unreadable.push((file.path.clone(), error.to_string()));
                 // Entries indexed earlier stay. The file is not tried again until it changes.
                 return self.store.mark_indexed(&file).await;
             }
@@ -166,10 +167,9 @@ fn read(
     path: &str,
     wanted: &HashMap<String, (Timestamp, IndexFacts)>,
     redactor: &Redactor,
-) -> Result<Vec<IndexedSession>, String> {
-    let found = find_source(path).map_err(|error| error.to_string())?;
+) -> Result<Vec<IndexedSession>, TranscriptError> {
+    let found = find_source(path)?;
     let mut indexer = SessionIndexer::new(wanted, redactor);
-    selftest_sessions::read(&found.source, &mut indexer)
-        .map_err(|error| format!("{}: {error}", shorten_path(path)))?;
+    read_source(&found.source, &mut indexer)?;
     Ok(indexer.into_sessions())
 }

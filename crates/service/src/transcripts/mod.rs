@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use cache::{PartCache, SessionFileVersion};
 pub use quote::NormalizedQuote;
 pub use read::TranscriptError;
-pub(crate) use read::{find_source, read_session, shorten_path};
+pub(crate) use read::{find_source, read_session, read_source};
 use selftest_grading::grade::spending::TokenCost;
 use selftest_grading::report::session::SessionOverview;
 use selftest_models::prices::ModelPrices;
@@ -103,7 +103,7 @@ impl TranscriptReader {
             let _permit = permit;
             work()
         });
-        done.await.unwrap_or_else(|panic| Err(TranscriptError::Failed { why: panic.to_string() }))
+        done.await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     fn part_now(

@@ -40,6 +40,12 @@ pub enum TranscriptError {
     },
 }
 
+impl From<tokio::task::JoinError> for TranscriptError {
+    fn from(panic: tokio::task::JoinError) -> Self {
+        TranscriptError::Failed { why: panic.to_string() }
+    }
+}
+
 /// Shortens a path for a message.
 pub(crate) fn shorten_path(file: &str) -> String {
     selftest_text::one_line(file, 400)
@@ -67,14 +73,15 @@ pub(crate) fn read_session(
 ) -> Result<Session, TranscriptError> {
     let found = find_source(file)?;
     let mut collector = SessionCollector::with_id(session_id);
-    read(&found.source, &mut collector)?;
+    read_source(&found.source, &mut collector)?;
     let session = collector.into_sessions().into_iter().next();
     let mut session = session.ok_or_else(|| TranscriptError::Moved { file: shorten_path(file) })?;
     session.rewrite(|text| redactor.apply(text));
     Ok(session)
 }
 
-fn read(
+/// Reads a source; the error names its file.
+pub(crate) fn read_source(
     source: &SessionSource,
     sink: &mut dyn SessionSink,
 ) -> Result<selftest_sessions::ReadSummary, TranscriptError> {
@@ -108,7 +115,7 @@ fn read_part(
     let collector = SessionCollector::with_id(session_id).with_events(range.clone());
     let collector = most.into_iter().fold(collector, SessionCollector::with_max_bytes);
     let mut counted = OverviewCollector::new(collector);
-    let reading = read(source, &mut counted)?;
+    let reading = read_source(source, &mut counted)?;
     let Some((session, overview)) = counted.into_sessions().next() else {
         let file = shorten_path(&source.path().to_string_lossy());
         return Err(TranscriptError::Moved { file });
@@ -126,7 +133,7 @@ pub(super) fn find_quote(
     let found = find_source(file)?;
     let collector = SessionCollector::with_id(session_id).with_events(0..0);
     let mut finder = QuoteFinder { collector, quoted, redactor, current: None, found: None };
-    read(&found.source, &mut finder)?;
+    read_source(&found.source, &mut finder)?;
     if finder.collector.session_count() == 0 {
         return Err(TranscriptError::Moved { file: shorten_path(file) });
     }

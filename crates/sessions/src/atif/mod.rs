@@ -19,12 +19,16 @@ use super::source::{DocumentReader, DocumentSeed, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject};
+use crate::format::FormatEntry;
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.mark("schema_version").starts_with("ATIF"),
+    ..FormatEntry::new(read)
+};
 
 /// Reads a trajectory.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     source.read_document(&mut AtifTrajectory::default(), feed)
 }
 

@@ -29,6 +29,7 @@ pub(super) const INSPECT: &str = "inspect";
 /// Agent name for requests and responses of the Responses API.
 pub(super) const RESPONSES: &str = "responses";
 
+pub(crate) mod formats;
 mod message;
 mod tags;
 #[cfg(test)]

@@ -20,16 +20,48 @@ use super::id::{ById, RecordId};
 use super::source::SessionSource;
 use super::text::Text;
 use super::wire::LenientObject;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use branch::{LinkKind, RecordLink, RecordTree};
 use prefix::PrefixParser;
 use record_content::{HERMES, RecordContent, UserContent};
 use records::{ClaudeMessage, ClaudeRecord, ClaudeTokens};
 
+/// Record types that a file may start with.
+const TYPES: [&str; 12] = [
+    "user",
+    "assistant",
+    "system",
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "attachment",
+    "progress",
+    "permission-mode",
+    "last-prompt",
+    "custom-title",
+    "ai-title",
+];
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| {
+        TYPES.contains(&value.mark("type"))
+            && ["sessionId", "message", "leafUuid", "messageId"].iter().any(|key| value.has(key))
+    },
+    ids: IdSource::FileName,
+    // Some versions default to the XDG folder, so both are listed.
+    folders: &[AgentFolders {
+        agent: "claude-code",
+        variable: Some("CLAUDE_CONFIG_DIR"),
+        roots: &[HomeRoot::Home(".claude"), HomeRoot::Config("claude")],
+        parts: &["projects"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads a session. The file is read a second time only if it has abandoned branches.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut tree = RecordTree::default();
     read_pass(source, feed, |link| tree.add(link))?;
     if let Some(mut leftovers) = tree.into_filter() {

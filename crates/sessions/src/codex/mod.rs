@@ -29,6 +29,8 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use ending::{CallEnding, CallEndings};
 use meter::UsageMeter;
 use output::CodexOutput;
@@ -36,11 +38,32 @@ use record::{RolloutPayload, RolloutRecord};
 use replay::CopiedHistory;
 use turns::UserTurns;
 
+/// Record types of a rollout, whose first lines may be missing.
+const TYPES: [&str; 5] =
+    ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| {
+        value.has("payload") && value.has("timestamp") && TYPES.contains(&value.mark("type"))
+    },
+    // Before records were wrapped: a bare meta line, then bare response items.
+    weak_json: |value| {
+        ["instructions", "timestamp", "id"].iter().all(|key| value.has(key))
+            && value.mark("type").is_empty()
+    },
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "codex",
+        variable: Some("CODEX_HOME"),
+        roots: &[HomeRoot::Home(".codex")],
+        parts: &["sessions", "archived_sessions"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads a rollout.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let known = read_pass(source, feed, PassFindings::default())?;
     if known.needs_second_pass {
         feed.restart();

@@ -9,16 +9,17 @@ mod tests;
 use std::cell::Cell;
 use std::io::Read;
 
+use super::SessionReadError;
 use super::bounded::BoundedStrings;
+use super::chat::formats::is_message;
 use super::feed::ReadNotes;
-use super::format::SessionFormat;
+use super::format::{FormatEntry, SessionFormat};
 use super::lines::{JsonLines, is_blank, without_mark};
-use super::open_code::storage;
 use super::repaired::RepairingReader;
 use super::source::SessionSource;
 use super::sqlite;
-use super::{SessionReadError, aider, inspect};
-use outline::JsonOutline;
+pub(crate) use outline::JsonOutline;
+use strum::VariantArray as _;
 
 /// Bytes read first. This covers the first lines of nearly every JSON Lines file.
 const FIRST_LOOK: u64 = 32 * 1024;
@@ -47,19 +48,18 @@ const UNREADABLE: [(&[u8], &str); 8] = [
 
 /// Detects the format of a source.
 pub(super) fn detect(source: &SessionSource) -> Result<SessionFormat, SessionReadError> {
-    if storage::is_stored(source) {
-        return Ok(SessionFormat::OpenCode);
+    let find = |matches: &dyn Fn(&FormatEntry) -> bool| {
+        SessionFormat::VARIANTS.iter().copied().find(|format| matches(format.entry()))
+    };
+    if let Some(format) = find(&|entry| (entry.source)(source)) {
+        return Ok(format);
     }
     let start = source.read_start(FIRST_LOOK)?;
     if start.starts_with(sqlite::MAGIC) {
         return sqlite::detect_format(source);
     }
-    // Other zip archives get the advice to unpack them.
-    if start.starts_with(inspect::MAGIC) && inspect::is_log(source) {
-        return Ok(SessionFormat::Inspect);
-    }
-    if without_mark(&start).trim_ascii_start().starts_with(aider::RUN_PREFIX.as_bytes()) {
-        return Ok(SessionFormat::Aider);
+    if let Some(format) = find(&|entry| (entry.bytes)(&start, source)) {
+        return Ok(format);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
     // The outlines are discarded: if these bytes are not enough, a later step repeats them.
@@ -136,5 +136,5 @@ fn detect_line(line: &[u8], seen: &mut Vec<JsonOutline>) -> Option<SessionFormat
 /// Treats lines with messages as a chat. This comes last, because other formats have messages in
 /// their lists too.
 fn detect_messages(seen: &[JsonOutline]) -> Option<SessionFormat> {
-    seen.iter().any(JsonOutline::is_message).then_some(SessionFormat::Chat)
+    seen.iter().any(is_message).then_some(SessionFormat::Chat)
 }

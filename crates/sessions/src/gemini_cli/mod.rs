@@ -21,14 +21,38 @@ use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
 use super::lines::JsonLines;
 use super::source::SessionSource;
+use crate::detect::JsonOutline;
+use crate::format::FormatEntry;
+use crate::homes::{AgentFolders, HomeRoot};
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| {
+        (value.has("projectHash") && value.has("sessionId"))
+            || value.list("history").iter().any(is_content)
+    },
+    json_list: |values| values.iter().any(is_content),
+    folders: &[AgentFolders {
+        agent: "gemini-cli",
+        variable: None,
+        roots: &[HomeRoot::Home(".gemini")],
+        parts: &["tmp"],
+    }],
+    ..FormatEntry::new(read)
+};
 
 /// Reads a chat or a checkpoint.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     feed.head.agent = "gemini-cli".into();
     if is_lines(source)? { lines::read(source, feed) } else { document::read(source, feed) }
+}
+
+/// Returns true if this is one of Gemini's `Content`, whose parts have no types.
+fn is_content(value: &JsonOutline) -> bool {
+    let Some(parts) = value.inner("parts") else { return false };
+    let is_untyped =
+        !parts.elements.is_empty() && parts.elements.iter().all(|part| !part.has("type"));
+    value.mark("role") == "model" || (is_untyped && value.mark("role") == "user")
 }
 
 /// Returns true if the first line is a complete JSON object without messages, like the header of

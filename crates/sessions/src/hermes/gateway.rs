@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::SessionReadError;
 use crate::feed::{ReadNotes, SessionFeed};
+use crate::format::{FormatEntry, IdSource};
 use crate::source::SessionSource;
 use crate::text::Text;
 use crate::wire::LenientObject;
@@ -21,11 +22,16 @@ struct GatewayMetadata<'a> {
     session_id: Text<'a>,
 }
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.mark("role") == "session_meta",
+    ids: IdSource::FileName,
+    has_several_stores: true,
+    ..FormatEntry::new(read)
+};
+
 /// Reads a transcript.
-pub(crate) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut lines = source.lines()?;
     let (mut scratch, mut again) = (String::new(), String::new());
     AGENT.clone_into(&mut feed.head.agent);

@@ -6,17 +6,23 @@ use serde::de::{IgnoredAny, MapAccess};
 
 use crate::SessionReadError;
 use crate::feed::SessionFeed;
+use crate::format::{FormatEntry, IdSource};
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::text::Text;
 use crate::wire::JsonValue;
 
 use super::message::{AGENT, HermesMessage};
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| ["session_id", "session_start", "messages"].iter().all(|key| value.has(key)),
+    ids: IdSource::FileName,
+    has_several_stores: true,
+    ..FormatEntry::new(read)
+};
+
 /// Reads a snapshot.
-pub(crate) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     source.read_document(&mut HermesSnapshotDocument, feed)
 }
 

@@ -21,13 +21,32 @@ use super::function_call::ApiFunction;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::wire::{LenientObject, each};
+use crate::chat::formats::{has_role, is_chat};
+use crate::format::FormatEntry;
+use crate::homes::{AgentFolders, HomeRoot};
 use message::{MiniInfo, MiniMessage, command_of, split_fence, split_returncode};
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.mark("trajectory_format").starts_with("mini-swe-agent"),
+    // The trajectory format is the last key, out of reach in a large file.
+    weak_json: |value| value.has("info") && value.list("messages").iter().any(has_role),
+    json_list: |values| {
+        // A shell fence alone may occur in any chat.
+        let holds = |mark| values.iter().any(|value| value.has(mark));
+        is_chat(values) && holds("is:bash fence") && holds("is:shell protocol")
+    },
+    folders: &[AgentFolders {
+        agent: "mini-swe-agent",
+        variable: Some("MSWEA_GLOBAL_CONFIG_DIR"),
+        roots: &[HomeRoot::Config("mini-swe-agent"), HomeRoot::Support("mini-swe-agent")],
+        parts: &[""],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads a trajectory.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     source.read_document(&mut MiniTrajectory, feed)
 }
 

@@ -18,11 +18,14 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::SessionReadError;
 use crate::blocks::{ContentBlocks, MessageContext};
+use crate::detect::JsonOutline;
 use crate::event::{
     Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
     ToolResult,
 };
 use crate::feed::SessionFeed;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::sqlite::{self, TableColumns, damaged_error, open, text};
 use crate::text::Text;
@@ -34,11 +37,23 @@ const AGENT: &str = "opencode";
 /// Prefixes of the error of a call that the user refused.
 const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed"];
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: is_export,
+    table: Some(("part", &["message_id", "data"])),
+    source: storage::is_stored,
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "opencode",
+        variable: None,
+        roots: &[HomeRoot::Data("opencode")],
+        parts: &["opencode.db", "storage", "project"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads a database or an exported session.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     if let SessionSource::Folder { files, .. } = source {
         return storage::read(files, feed);
     }
@@ -48,6 +63,12 @@ pub(super) fn read(
     } else {
         source.read_document(&mut OpenCodeExport, feed)
     }
+}
+
+/// Returns true if this is an exported session.
+fn is_export(value: &JsonOutline) -> bool {
+    let is_message = |message: &JsonOutline| message.has("info") && message.has("parts");
+    value.has("info") && value.list("messages").iter().any(is_message)
 }
 
 async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {

@@ -17,20 +17,44 @@ use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::wire::each;
+use crate::detect::JsonOutline;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use record::{HistoryEntries, OpenHandsRecord};
 use run::OpenHandsRun;
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.inner("history").is_some_and(is_event_list),
+    weak_json: |value| value.has("source") && (value.has("action") || value.has("observation")),
+    in_lists: true,
+    ids: IdSource::FolderName,
+    folders: &[AgentFolders {
+        agent: "open-hands",
+        variable: None,
+        roots: &[HomeRoot::Home(".openhands")],
+        parts: &["sessions"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads events.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let is_folder = matches!(source, SessionSource::Folder { .. });
     if is_folder || is_lines(source)? {
         read_lines(source, feed)
     } else {
         source.read_document(&mut EventDocument, feed)
     }
+}
+
+/// Returns true if this is a list of events. Older ones are recognisable only by action and
+/// observation, which may form a list of their own.
+fn is_event_list(list: &JsonOutline) -> bool {
+    let is_event = |event: &JsonOutline| {
+        event.mark("role").is_empty() && (event.has("action") || event.has("observation"))
+    };
+    list.elements.iter().any(|event| is_event(event) || (event.is_list && is_event_list(event)))
 }
 
 /// Returns true if the first line is a complete object.

@@ -20,13 +20,26 @@ use super::lines::JsonLines;
 use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::wire::JsonText;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use record::{SdkObservation, SdkRecord};
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.mark("kind").ends_with("Event") && value.has("source"),
+    in_lists: true,
+    ids: IdSource::FolderName,
+    folders: &[AgentFolders {
+        agent: "open-hands-sdk",
+        variable: None,
+        roots: &[HomeRoot::Home(".openhands")],
+        parts: &["conversations"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads a conversation.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let is_folder = matches!(source, SessionSource::Folder { .. });
     if !is_folder && is_list(source)? {
         return source.read_document(&mut SdkEventDocument, feed);

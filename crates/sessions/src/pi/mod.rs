@@ -18,14 +18,26 @@ use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use record::{PiEntry, PiMessage};
 use tree::EntryTree;
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.mark("type") == "session" && value.has("id"),
+    ids: IdSource::FileName,
+    folders: &[AgentFolders {
+        agent: "pi",
+        variable: None,
+        roots: &[HomeRoot::Home(".pi")],
+        parts: &["agent/sessions"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads a session.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut tree = EntryTree::default();
     read_pass(source, feed, |_, entry| {
         tree.add(entry);

@@ -23,17 +23,30 @@ use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::wire::{JsonValue, LenientInt, LenientObject, each};
+use crate::chat::formats::has_role;
+use crate::detect::JsonOutline;
+use crate::format::FormatEntry;
 use history::{SweHistory, SweMessage};
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| value.has("trajectory") || is_history(value.list("history")),
+    ..FormatEntry::new(read)
+};
+
 /// Reads a trajectory.
-pub(super) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     // The task comes after the steps in the file, so a first pass looks for it.
     let mut found = FirstPass::default();
     source.read_document(&mut found, feed)?;
     source.read_document(&mut SweTrajectory { found }, feed)
+}
+
+/// Returns true if this is a history, which names the agent in each message and has no other list
+/// beside it.
+fn is_history(messages: &[JsonOutline]) -> bool {
+    let is_of_agent = |message: &JsonOutline| message.has("agent") && has_role(message);
+    !messages.is_empty() && messages.iter().all(is_of_agent)
 }
 
 /// Findings of the first pass.

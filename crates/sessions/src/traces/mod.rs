@@ -19,8 +19,10 @@ use jiff::Timestamp;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
+use super::detect::JsonOutline;
 use super::event::TokenCounts;
 use super::feed::SessionFeed;
+use super::format::FormatEntry;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::time::Moment;
@@ -48,8 +50,55 @@ const LISTS: [&str; 9] = [
     "items",
 ];
 
+/// OpenTelemetry spans.
+pub(crate) const OPEN_TELEMETRY: FormatEntry = FormatEntry {
+    json: |value| trace_format(value) == Some(SessionFormat::OpenTelemetry),
+    in_lists: true,
+    ..FormatEntry::new(|source, feed| read(SessionFormat::OpenTelemetry, source, feed))
+};
+
+/// Runs of `LangSmith`.
+pub(crate) const LANGSMITH: FormatEntry = FormatEntry {
+    json: |value| trace_format(value) == Some(SessionFormat::LangSmith),
+    in_lists: true,
+    ..FormatEntry::new(|source, feed| read(SessionFormat::LangSmith, source, feed))
+};
+
+/// Observations and traces of Langfuse.
+pub(crate) const LANGFUSE: FormatEntry = FormatEntry {
+    json: |value| trace_format(value) == Some(SessionFormat::Langfuse),
+    in_lists: true,
+    ..FormatEntry::new(|source, feed| read(SessionFormat::Langfuse, source, feed))
+};
+
+/// Detects spans, runs and observations, alone or in the lists of an export.
+fn trace_format(value: &JsonOutline) -> Option<SessionFormat> {
+    let has = |keys: &[&str]| keys.iter().any(|key| value.has(key));
+    if has(&["resourceSpans", "resource_spans", "scopeSpans"]) {
+        return Some(SessionFormat::OpenTelemetry);
+    }
+    let is_span = has(&["traceId", "trace_id", "context.trace_id"])
+        || value.inner("context").is_some_and(|context| context.has("trace_id"));
+    if value.has("run_type") && (value.has("inputs") || value.has("trace_id")) {
+        return Some(SessionFormat::LangSmith);
+    }
+    if is_span && has(&["startTime", "parentObservationId"]) && value.has("type") {
+        return Some(SessionFormat::Langfuse);
+    }
+    let is_trace = value.has("observations") && has(&["sessionId", "timestamp"]);
+    if is_trace && value.has("id") {
+        return Some(SessionFormat::Langfuse);
+    }
+    let has_attributes = value.keys.iter().any(|key| key.starts_with("attributes"));
+    if is_span && (has_attributes || has(&["spanId", "span_id"])) {
+        return Some(SessionFormat::OpenTelemetry);
+    }
+    let lists = ["data", "spans", "runs", "observations", "traces"];
+    lists.iter().find_map(|name| value.list(name).iter().find_map(trace_format))
+}
+
 /// Reads every conversation of a source.
-pub(super) fn read(
+fn read(
     format: SessionFormat,
     source: &SessionSource,
     feed: &mut SessionFeed<'_>,

@@ -7,7 +7,7 @@ use super::{COLUMNS, cursor_values, read};
 use crate::page::{Cursor, ResultPage};
 use crate::row::{Columns, Record as _, record};
 use crate::statement::params;
-use crate::{Store, StoreError};
+use crate::{ColumnError, Store, StoreError};
 use selftest_grading::improve::effectiveness::ExecutionCounts;
 use selftest_grading::improve::skill::{ExecutionStatus, SkillExecution, SkillVersion};
 
@@ -35,7 +35,7 @@ const SUMS: &str = "COUNT(execution.id) AS executions, \
 record!(ExecutionCounts, "skill_executions", { executions, successes, edited, repeated, thanked });
 record!(SkillDayCount, "skill_executions", { skill_version_id, day, executions, successes });
 
-fn read_execution(row: &Columns<'_>) -> Result<SkillExecution, String> {
+fn read_execution(row: &Columns<'_>) -> Result<SkillExecution, ColumnError> {
     Ok(SkillExecution {
         id: row.get("id")?,
         skill_version_id: row.get("skill_version_id")?,

@@ -12,7 +12,7 @@ pub use recording::{SkillRecord, SkillRecordCounts, SkillRef};
 use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record as _, Rows, read_from, record};
 use super::statement::{params, stored_as};
-use super::{Store, StoreError, bound};
+use super::{ColumnError, Store, StoreError, bound};
 use selftest_grading::improve::disabling::ChangeReason;
 use selftest_grading::improve::skill::{AuditAction, AuditEntry, SkillStatus, SkillVersion};
 
@@ -24,7 +24,7 @@ const COLUMNS: &str = "id, user_id, skill_name, version, is_active, created_at, 
     AND audit.action IN ('disable', 'auto_disable', 'rollback') \
     ORDER BY audit.made_at DESC, audit.id DESC LIMIT 1) AS reasons_json";
 
-fn read(row: &Columns<'_>) -> Result<SkillVersion, String> {
+fn read(row: &Columns<'_>) -> Result<SkillVersion, ColumnError> {
     let disabled_at = row.get("disabled_at")?;
     let status = match (row.get("is_active")?, disabled_at) {
         (true, _) => SkillStatus::Active,

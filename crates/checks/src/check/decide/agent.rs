@@ -13,7 +13,7 @@ use selftest_text::wording::plural;
 
 const TOOLS: &str = "calls of tools";
 
-pub(super) fn status(wanted: TaskStatus, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn status(wanted: TaskStatus, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(status) = seen.status else {
         return FactStatement::not_reported("how the task stands");
     };
@@ -21,21 +21,24 @@ pub(super) fn status(wanted: TaskStatus, seen: &CheckObservation<'_>) -> FactSta
         .with_demand(format!("{wanted} expected"))
 }
 
-pub(super) fn turns(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn turns(bounds: &CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     match seen.turns {
-        Some(count) => compare_count(count, bounds, plural(count, "turn")),
+        Some(count) => compare_count(count, *bounds, plural(count, "turn")),
         None => FactStatement::not_reported("turns"),
     }
 }
 
-pub(super) fn tokens(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn tokens(bounds: &CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     match seen.tokens {
-        Some(count) => compare_count(count, bounds, plural(count, "token")),
+        Some(count) => compare_count(count, *bounds, plural(count, "token")),
         None => FactStatement::not_reported("tokens"),
     }
 }
 
-pub(super) fn seconds(bounds: DurationBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn seconds(
+    bounds: &DurationBounds,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let Some(duration) = seen.duration else {
         return FactStatement::not_reported("the time that a case took");
     };
@@ -44,7 +47,10 @@ pub(super) fn seconds(bounds: DurationBounds, seen: &CheckObservation<'_>) -> Fa
         .with_demand(format!("{bounds} expected"))
 }
 
-pub(super) fn transcript(pattern: &CheckPattern, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn transcript(
+    pattern: &CheckPattern,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let shown = quote_name(pattern.as_str());
     let said = seen.answers.iter().copied().chain([seen.output]);
     if let Some(found) = said.into_iter().find_map(|answer| pattern.find(answer)) {
@@ -69,7 +75,10 @@ pub(super) fn transcript(pattern: &CheckPattern, seen: &CheckObservation<'_>) ->
     }
 }
 
-pub(super) fn tool_called(wanted: &ToolCallCheck, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn tool_called(
+    wanted: &ToolCallCheck,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
         return FactStatement::not_reported(TOOLS);
     };
@@ -107,11 +116,17 @@ fn call_matches(call: &ObservedToolCall, wanted: &ToolCallCheck) -> bool {
     })
 }
 
-pub(super) fn tool_not_called(name: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn tool_not_called(
+    name: &CheckText,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     tool_called(&ToolCallCheck::once(name.clone()), seen).negated()
 }
 
-pub(super) fn tools_in_order(tools: &ToolNames, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn tools_in_order(
+    tools: &ToolNames,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
         return FactStatement::not_reported(TOOLS);
     };

@@ -18,7 +18,7 @@ const MAX_COMPARED: usize = 20_000;
 /// Maximum number of fenced blocks of an answer that are parsed as JSON.
 const MAX_BLOCKS: usize = 20;
 
-pub(super) fn contains(text: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn contains(text: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     if seen.output.contains(text.as_str()) {
         FactStatement::new(true, format!("the answer contains {}", quote_text(text.as_str())))
     } else {
@@ -29,7 +29,10 @@ pub(super) fn contains(text: &CheckText, seen: &CheckObservation<'_>) -> FactSta
     }
 }
 
-pub(super) fn matches(pattern: &CheckPattern, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn matches(
+    pattern: &CheckPattern,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let shown = quote_name(pattern.as_str());
     match pattern.find(seen.output) {
         // An empty match has nothing to quote.
@@ -42,13 +45,16 @@ pub(super) fn matches(pattern: &CheckPattern, seen: &CheckObservation<'_>) -> Fa
     }
 }
 
-pub(super) fn equals(text: &str, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn equals(text: &str, seen: &CheckObservation<'_>) -> FactStatement {
     let (answer, wanted) = (seen.output.trim(), text.trim());
     FactStatement::new(answer == wanted, format!("the answer is {}", quote_text(answer)))
         .with_demand(format!("{} expected", quote_text(wanted)))
 }
 
-pub(super) fn similar(similar: &SimilarityCheck, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn similar(
+    similar: &SimilarityCheck,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let (answer, wanted) = (seen.output.trim(), similar.to.trim());
     let (length, other) = (answer.chars().count(), wanted.chars().count());
     let least = similar.at_least;
@@ -70,21 +76,24 @@ pub(super) fn similar(similar: &SimilarityCheck, seen: &CheckObservation<'_>) ->
     FactStatement::new(similarity >= least.get() - 1e-9, told(similarity)).with_demand(demand)
 }
 
-pub(super) fn occurrences(wanted: &OccurrenceBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn occurrences(
+    wanted: &OccurrenceBounds,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let count = seen.output.matches(wanted.of.as_str()).count() as u64;
     let times = plural(count, "time");
     let fact = format!("{} occurs {times} in the answer", quote_text(wanted.of.as_str()));
     compare_count(count, wanted.bounds, fact)
 }
 
-pub(super) fn lines(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn lines(bounds: &CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = seen.output.lines().filter(|line| !line.trim().is_empty()).count() as u64;
-    compare_count(count, bounds, plural(count, "line"))
+    compare_count(count, *bounds, plural(count, "line"))
 }
 
-pub(super) fn items(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn items(bounds: &CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     let count = count_items(seen.output);
-    compare_count(count, bounds, plural(count, "list item"))
+    compare_count(count, *bounds, plural(count, "list item"))
 }
 
 /// Counts list items of the outermost level: those with the smallest indentation, outside of code.
@@ -107,21 +116,27 @@ fn count_items(answer: &str) -> u64 {
     indents.iter().filter(|indent| **indent <= least + 1).count() as u64
 }
 
-pub(super) fn words(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn words(bounds: &CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
     // Dashes and bullets on their own are not words.
     let word = |word: &&str| word.chars().any(char::is_alphanumeric);
     let count = seen.output.split_whitespace().filter(word).count() as u64;
-    compare_count(count, bounds, plural(count, "word"))
+    compare_count(count, *bounds, plural(count, "word"))
 }
 
-pub(super) fn questions(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn questions(
+    bounds: &CountBounds,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let count = u64::from(count_questions(seen.output));
-    compare_count(count, bounds, plural(count, "question"))
+    compare_count(count, *bounds, plural(count, "question"))
 }
 
-pub(super) fn characters(bounds: CountBounds, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn characters(
+    bounds: &CountBounds,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let count = seen.output.trim().chars().count() as u64;
-    compare_count(count, bounds, plural(count, "character"))
+    compare_count(count, *bounds, plural(count, "character"))
 }
 
 /// Compares a count with its bounds.
@@ -129,7 +144,7 @@ pub(super) fn compare_count(count: u64, bounds: CountBounds, fact: String) -> Fa
     FactStatement::new(bounds.contains(count), fact).with_demand(format!("{bounds} expected"))
 }
 
-pub(super) fn json(check: &JsonCheck, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn json(check: &JsonCheck, seen: &CheckObservation<'_>) -> FactStatement {
     let found = json_values(seen.output);
     let mut first = None;
     // Any block may satisfy the check; a failure is reported for the first one.

@@ -3,7 +3,10 @@
 use super::{FactStatement, quote_name, quote_text};
 use crate::check::{CheckObservation, CommandCheck, CommandOutcome};
 
-pub(super) fn decide_command(command: &CommandCheck, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn decide_command(
+    command: &CommandCheck,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let program = quote_name(command.run.program());
     let Some(run) = seen.commands.iter().find(|run| run.command == *command) else {
         return FactStatement::undecided(format!("the command {program} was not run"));

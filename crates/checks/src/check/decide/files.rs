@@ -49,19 +49,19 @@ fn decide_change(
     })
 }
 
-pub(super) fn created(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn created(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     decide_change(path, seen, "was created", |report| &report.created)
 }
 
-pub(super) fn changed(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn changed(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     decide_change(path, seen, "was changed", |report| &report.changed)
 }
 
-pub(super) fn deleted(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn deleted(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     decide_change(path, seen, "was deleted", |report| &report.deleted)
 }
 
-pub(super) fn unchanged(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn unchanged(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     with_report(path, seen, |report, path| match describe_change(report, path) {
         Some(change) => FactStatement::new(false, format!("{} {change}", quote_name(path))),
         // The check would always hold for a misspelt name.
@@ -72,7 +72,7 @@ pub(super) fn unchanged(path: &CheckText, seen: &CheckObservation<'_>) -> FactSt
     })
 }
 
-pub(super) fn exists(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn exists(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     with_report(path, seen, |report, path| {
         let there = match report.after.get(path) {
             Some(FileContent::Missing) => false,
@@ -89,7 +89,10 @@ pub(super) fn exists(path: &CheckText, seen: &CheckObservation<'_>) -> FactState
     })
 }
 
-pub(super) fn contains(wanted: &FileTextCheck, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn contains(
+    wanted: &FileTextCheck,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     with_report(&wanted.path, seen, |report, path| {
         let path = quote_name(path);
         let text = wanted.text.as_str();
@@ -111,7 +114,10 @@ pub(super) fn contains(wanted: &FileTextCheck, seen: &CheckObservation<'_>) -> F
     })
 }
 
-pub(super) fn only_changes(globs: &PathGlobs, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn only_changes(
+    globs: &PathGlobs,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
     let Some(report) = seen.files else {
         return FactStatement::not_reported("what happened to files");
     };

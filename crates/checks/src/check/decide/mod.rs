@@ -1,10 +1,10 @@
 //! Decides a check against an observation, in three-valued logic.
 
-mod agent;
-mod answer;
-mod command;
-mod files;
-mod skill;
+pub(super) mod agent;
+pub(super) mod answer;
+pub(super) mod command;
+pub(super) mod files;
+pub(super) mod skill;
 
 use selftest_text::escape::terminal;
 
@@ -20,7 +20,7 @@ const MAX_FINDINGS: usize = 3;
 /// Decides a check. It stays undecided if it is unusable or if the adapter does not report what it
 /// needs.
 pub fn decide(check: &Check, observation: &CheckObservation<'_>) -> CheckFinding {
-    let finding = statement(check, observation).finding();
+    let finding = check.kind.decide(observation).finding();
     if let Some(why) = undecidable_reason(check) {
         let sentence = format!("{}: {why}", finding.sentence);
         return CheckFinding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
@@ -67,7 +67,7 @@ pub fn decide_all(checks: &[Check], observation: &CheckObservation<'_>) -> Check
 /// An observed fact and whether it satisfies the check. Negation inverts the outcome and leaves the
 /// fact alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct FactStatement {
+pub(super) struct FactStatement {
     outcome: CheckOutcome,
     /// The observed fact: "4 lines", "calls the tool `Bash`".
     fact: String,
@@ -78,11 +78,11 @@ struct FactStatement {
 }
 
 impl FactStatement {
-    fn new(holds: bool, fact: impl Into<String>) -> Self {
+    pub(super) fn new(holds: bool, fact: impl Into<String>) -> Self {
         Self { outcome: CheckOutcome::of(holds), fact: fact.into(), demand: None, negated: false }
     }
 
-    fn undecided(why: impl Into<String>) -> Self {
+    pub(super) fn undecided(why: impl Into<String>) -> Self {
         let outcome = CheckOutcome::Undecided;
         Self { outcome, fact: why.into(), demand: None, negated: false }
     }
@@ -92,12 +92,12 @@ impl FactStatement {
     }
 
     /// Adds what was expected instead.
-    fn with_demand(mut self, demand: impl Into<String>) -> Self {
+    pub(super) fn with_demand(mut self, demand: impl Into<String>) -> Self {
         self.demand = Some(demand.into());
         self
     }
 
-    fn negated(mut self) -> Self {
+    pub(super) fn negated(mut self) -> Self {
         self.outcome = self.outcome.negated();
         self.negated = !self.negated;
         self
@@ -115,50 +115,6 @@ impl FactStatement {
     }
 }
 
-fn statement(check: &Check, seen: &CheckObservation<'_>) -> FactStatement {
-    match &check.kind {
-        CheckKind::All(checks) => all(checks, seen),
-        CheckKind::Any(checks) => any(checks, seen),
-        CheckKind::Not(inner) => statement(inner, seen).negated(),
-
-        CheckKind::Contains(text) => answer::contains(text, seen),
-        CheckKind::NotContains(text) => answer::contains(text, seen).negated(),
-        CheckKind::Regex(pattern) => answer::matches(pattern, seen),
-        CheckKind::NotRegex(pattern) => answer::matches(pattern, seen).negated(),
-        CheckKind::Equals(text) => answer::equals(text, seen),
-        CheckKind::Similar(similar) => answer::similar(similar, seen),
-        CheckKind::Occurrences(occurrences) => answer::occurrences(occurrences, seen),
-        CheckKind::Json(json) => answer::json(json, seen),
-        CheckKind::Lines(bounds) => answer::lines(*bounds, seen),
-        CheckKind::Items(bounds) => answer::items(*bounds, seen),
-        CheckKind::Words(bounds) => answer::words(*bounds, seen),
-        CheckKind::Questions(bounds) => answer::questions(*bounds, seen),
-        CheckKind::Characters(bounds) => answer::characters(*bounds, seen),
-
-        CheckKind::Status(status) => agent::status(*status, seen),
-        CheckKind::Turns(bounds) => agent::turns(*bounds, seen),
-        CheckKind::Tokens(bounds) => agent::tokens(*bounds, seen),
-        CheckKind::Seconds(bounds) => agent::seconds(*bounds, seen),
-        CheckKind::TranscriptRegex(pattern) => agent::transcript(pattern, seen),
-        CheckKind::ToolCalled(called) => agent::tool_called(called, seen),
-        CheckKind::ToolNotCalled(name) => agent::tool_not_called(name, seen),
-        CheckKind::ToolsInOrder(tools) => agent::tools_in_order(tools, seen),
-
-        CheckKind::SkillLoaded(name) => skill::loaded(name, seen),
-
-        CheckKind::FileCreated(path) => files::created(path, seen),
-        CheckKind::FileChanged(path) => files::changed(path, seen),
-        CheckKind::FileDeleted(path) => files::deleted(path, seen),
-        CheckKind::FileUnchanged(path) => files::unchanged(path, seen),
-        CheckKind::FileExists(path) => files::exists(path, seen),
-        CheckKind::FileContains(wanted) => files::contains(wanted, seen),
-        CheckKind::OnlyChanges(globs) => files::only_changes(globs, seen),
-
-        CheckKind::Unknown(_) => FactStatement::undecided("nobody can decide it"),
-        CheckKind::Command(command) => command::decide_command(command, seen),
-    }
-}
-
 /// Joins the sentences with the outcome `wanted` into one line.
 fn join_sentences(statements: &[FactStatement], wanted: CheckOutcome) -> String {
     let agreeing: Vec<String> = statements
@@ -173,9 +129,9 @@ fn join_sentences(statements: &[FactStatement], wanted: CheckOutcome) -> String 
     }
 }
 
-fn all(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
+pub(super) fn all(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
     let statements: Vec<FactStatement> =
-        checks.iter().map(|check| statement(check, seen)).collect();
+        checks.iter().map(|check| check.kind.decide(seen)).collect();
     let outcomes = statements.iter().map(|statement| statement.outcome);
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and);
     FactStatement {
@@ -186,9 +142,9 @@ fn all(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
     }
 }
 
-fn any(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
+pub(super) fn any(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
     let statements: Vec<FactStatement> =
-        checks.iter().map(|check| statement(check, seen)).collect();
+        checks.iter().map(|check| check.kind.decide(seen)).collect();
     // By De Morgan: `any` is the negation of `all` over the negated outcomes.
     let outcomes = statements.iter().map(|statement| statement.outcome.negated());
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and).negated();

@@ -20,7 +20,7 @@ const FILE: &str = "SKILL.md";
 /// Maximum nesting depth of searched arguments.
 const MAX_DEPTH: usize = 8;
 
-pub(super) fn loaded(skill: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+pub(in crate::check) fn loaded(skill: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
         return FactStatement::not_reported("calls of tools");
     };

@@ -632,6 +632,33 @@ fn is_merge(words: &[Cow<'_, str>]) -> bool {
     }
 }
 
+/// Returns true if `git checkout` with these arguments overwrites single files. Otherwise it
+/// switches to another branch, whose files belong to another state of the work.
+fn checks_out_files(arguments: &[Cow<'_, str>]) -> bool {
+    let creates =
+        |word: &str| ["-b", "-B", "--orphan", "--detach", "-d", "-t", "--track"].contains(&word);
+    let discards =
+        |word: &str| ["--", "-f", "--force", "-p", "--patch", "--ours", "--theirs"].contains(&word);
+    // Tags such as `v1.2` have no letters after the dot.
+    let is_path = |word: &str| {
+        word.starts_with('.')
+            || word.ends_with('/')
+            || word.starts_with(":/")
+            || word.rsplit_once('.').is_some_and(|(stem, extension)| {
+                !stem.is_empty()
+                    && (1..=5).contains(&extension.len())
+                    && extension.starts_with(|c: char| c.is_ascii_alphabetic())
+            })
+    };
+    if arguments.iter().any(|word| creates(word)) {
+        return false;
+    }
+    let mut names = arguments.iter().filter(|word| *word != "-" && !word.starts_with('-'));
+    // A tree and paths, or a path alone.
+    arguments.iter().any(|word| discards(word))
+        || names.next().is_some_and(|first| is_path(first) || names.next().is_some())
+}
+
 /// Returns true if the words change files of the project.
 fn changes_files(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| &**word);
@@ -645,22 +672,16 @@ fn changes_files(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
         }
         "cp" => paths().next_back().is_some_and(|path| affects_tests(path)),
         "apply_patch" => true,
-        "git" => {
-            matches!(
-                word(1),
-                "apply"
-                    | "am"
-                    | "restore"
-                    | "reset"
-                    | "revert"
-                    | "stash"
-                    | "cherry-pick"
-                    | "pull"
-                    | "rebase"
-                    | "rm"
-                    | "mv"
-            ) || (word(1) == "checkout" && !has_flag("-b") && words.len() > 2)
-        }
+        "git" => match word(1) {
+            "apply" | "am" | "revert" | "cherry-pick" | "pull" | "rebase" | "rm" | "mv" => true,
+            "checkout" => checks_out_files(&words[2..]),
+            // Without `--worktree` this changes only the index.
+            "restore" => !(has_flag("--staged") || has_flag("-S")) || has_flag("--worktree"),
+            // The other modes move the branch and leave the files alone.
+            "reset" => ["--hard", "--merge", "--keep"].into_iter().any(has_flag),
+            "stash" => !matches!(word(2), "list" | "show" | "drop" | "clear"),
+            _ => false,
+        },
         name if name.starts_with("python") || name == "node" || name == "ruby" => {
             all.iter().any(|word| {
                 ["write_text(", ".write(", "writeFileSync", "File.write"]

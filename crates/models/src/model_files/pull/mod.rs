@@ -182,13 +182,7 @@ fn build_client(address: &Url) -> Result<Client, ModelError> {
 
 /// Formats an error with its causes, since reqwest's own message omits them.
 fn error_chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    selftest_text::one_line(&text, 400)
+    selftest_text::one_line(&selftest_text::error_chain(error), 400)
 }
 
 /// The partial file, locked against other processes.

@@ -114,7 +114,7 @@ impl QualityGrader {
                 observer.skipped(&session_id, &fault);
                 silent = if fault.is_persistent() { silent + 1 } else { 0 };
                 // An unreadable session is not the model's failure.
-                vain += u64::from(!matches!(fault, QualityError::Session { .. }));
+                vain += u64::from(!matches!(fault, QualityError::Session(_)));
                 if matches!(fault, QualityError::Store(_)) || self.is_gone(silent, &fault).await {
                     outcome.stopped = Some(fault);
                     break;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use backfill::{BackfillObserver, BackfillResult};
 
-use crate::transcripts::read_session;
+use crate::transcripts::{TranscriptError, read_session};
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{
     QualityContext, QualityReader, QualityReading, QualitySettings, render, reply_schema,
@@ -56,11 +56,8 @@ pub struct QualityGrader {
 #[derive(Debug, thiserror::Error)]
 pub enum QualityError {
     /// The session can no longer be read.
-    #[error("{why}")]
-    Session {
-        /// Reason; names the file.
-        why: String,
-    },
+    #[error(transparent)]
+    Session(#[from] TranscriptError),
     /// The model did not return a grade.
     #[error("{}: {}", describe(.0.reason), .0.detail)]
     Unscored(AskError),
@@ -80,14 +77,14 @@ impl QualityError {
                 matches!(error.reason, UnscoredReason::Unavailable | UnscoredReason::WrongReply)
             }
             QualityError::Prompt(_) | QualityError::Store(_) => true,
-            QualityError::Session { .. } => false,
+            QualityError::Session(_) => false,
         }
     }
 
     /// Returns the kind of error, worded the same for all sessions so that errors can be counted.
     pub fn kind(&self) -> &'static str {
         match self {
-            QualityError::Session { .. } => "the session cannot be read",
+            QualityError::Session(_) => "the session cannot be read",
             QualityError::Unscored(error) => describe(error.reason),
             QualityError::Prompt(_) => "the prompt cannot be rendered",
             QualityError::Store(_) => "the database failed",
@@ -195,11 +192,12 @@ impl QualityGrader {
         let budget = TranscriptBudget { tokens, bytes_per_token };
         let (id, file) = (session_id.to_owned(), file.to_owned());
         let redactor = self.redactor.clone();
-        let read =
-            tokio::task::spawn_blocking(move || read_condensed(&id, &file, budget, &redactor))
-                .await;
-        let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
-        read.map_err(|why| QualityError::Session { why })
+        let read = move || {
+            let session = read_session(&id, &file, &redactor)?;
+            Ok(condense(&session, budget))
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        Ok(read.unwrap_or_else(|panic| Err(TranscriptError::from(panic)))?)
     }
 
     /// Asks for a grade. The exact number of tokens is only known when the model counts them, so a
@@ -278,16 +276,6 @@ fn overhead_tokens(
 
 fn thinking(settings: &QualitySettings) -> ThinkingMode {
     ThinkingMode::from_settings(settings.think, settings.think_tokens)
-}
-
-fn read_condensed(
-    session_id: &str,
-    file: &str,
-    budget: TranscriptBudget,
-    redactor: &Redactor,
-) -> Result<SessionTranscript, String> {
-    let session = read_session(session_id, file, redactor).map_err(|error| error.to_string())?;
-    Ok(condense(&session, budget))
 }
 
 fn lock(calibration: &Mutex<TokenCalibration>) -> std::sync::MutexGuard<'_, TokenCalibration> {

@@ -21,6 +21,14 @@ pub struct GradingJob {
     pub requested_at: Timestamp,
 }
 
+/// An entry of the queue was written by another version or program.
+#[derive(Debug, thiserror::Error)]
+#[error("it cannot be read: {source}")]
+pub(in crate::jobs) struct UnreadableEntryError {
+    #[from]
+    source: serde_json::Error,
+}
+
 impl GradingJob {
     /// Creates a request with the current time.
     pub fn new(session_id: &str, model: Option<&str>) -> Self {
@@ -32,8 +40,8 @@ impl GradingJob {
     }
 
     /// Parses an entry written by [`super::GradingQueue::enqueue`].
-    pub(in crate::jobs) fn read(work: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(work).map_err(|error| format!("it cannot be read: {error}"))
+    pub(in crate::jobs) fn read(work: &[u8]) -> Result<Self, UnreadableEntryError> {
+        Ok(serde_json::from_slice(work)?)
     }
 
     /// Returns a placeholder for an entry written by another version or program.

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, Database, Encode, Executor, IntoArguments, Type};
 
 use super::job_settings::JobSettings;
+pub(super) use entry::UnreadableEntryError;
 pub use entry::{FailedGrading, GradingJob, GradingState, QueueCounts};
 use selftest_store::{QueueDatabase, QueuePool, StoreError};
 use selftest_text::one_line;

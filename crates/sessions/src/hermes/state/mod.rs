@@ -15,6 +15,8 @@ use sqlx::sqlite::SqliteRow;
 use crate::SessionReadError;
 use crate::event::{SessionHead, TokenCounts};
 use crate::feed::SessionFeed;
+use crate::format::{FormatEntry, IdSource};
+use crate::homes::{AgentFolders, HomeRoot};
 use crate::source::SessionSource;
 use crate::sqlite::{self, TableColumns, damaged_error, open, text, unrecognised_error};
 use crate::text::Text;
@@ -45,14 +47,24 @@ const SESSION: [&str; 12] = [
     "cache_write_tokens",
 ];
 
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    ids: IdSource::FileName,
+    has_several_stores: true,
+    folders: &[AgentFolders {
+        agent: "hermes",
+        variable: Some("HERMES_HOME"),
+        roots: &[HomeRoot::Home(".hermes")],
+        parts: &["sessions", "state.db"],
+    }],
+    ..FormatEntry::new(read)
+};
+
 /// Reads every session of a database.
 ///
 /// Must not be called on a thread that runs async tasks. Bytes in memory are rejected, because
 /// SQLite needs a file.
-pub(crate) fn read(
-    source: &SessionSource,
-    feed: &mut SessionFeed<'_>,
-) -> Result<(), SessionReadError> {
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let path = sqlite::file(source)?;
     sqlite::block_on(read_file(path, feed))?
 }
