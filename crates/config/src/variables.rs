@@ -104,7 +104,7 @@ pub(super) fn read(environment: &[(String, String)]) -> VariableSettings {
 }
 
 /// The text of a variable is not of the type of its key.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 #[error("`{key}` must be {expected}")]
 struct VariableValueError {
     key: String,
