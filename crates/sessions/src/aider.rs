@@ -14,7 +14,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
-use crate::format::FormatEntry;
+use crate::entry::FormatEntry;
 use crate::lines::without_mark;
 
 /// Prefix of the first line of each run.

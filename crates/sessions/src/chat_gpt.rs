@@ -16,7 +16,7 @@ use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientList, LenientObject};
-use crate::format::FormatEntry;
+use crate::entry::FormatEntry;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

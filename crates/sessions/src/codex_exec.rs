@@ -11,7 +11,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::wire::{JsonText, LenientInt, LenientObject};
-use crate::format::FormatEntry;
+use crate::entry::FormatEntry;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

@@ -12,8 +12,7 @@ use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag, LenientList, LenientObject};
-use crate::format::FormatEntry;
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
 
 /// Record types that identify the format.
 const TYPES: [&str; 5] = [

@@ -16,7 +16,7 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientList, LenientObject};
-use crate::format::{FormatEntry, IdSource};
+use crate::entry::{FormatEntry, IdSource};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

@@ -20,8 +20,7 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientInt, LenientList, LenientObject};
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// Maximum number of messages in a conversation.
 const MAX_BUBBLES: usize = 100_000;

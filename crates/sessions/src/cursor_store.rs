@@ -13,8 +13,7 @@ use super::source::SessionSource;
 use super::sqlite::{self, damaged_error, open, text};
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 const AGENT: &str = "cursor";
 

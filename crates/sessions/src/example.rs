@@ -5,8 +5,7 @@ use serde::Deserialize;
 use super::SessionReadError;
 use super::event::{EventOrigin, EventRole};
 use super::feed::SessionFeed;
-use super::format::FormatEntry;
-use super::homes::{AgentFolders, HomeRoot};
+use super::entry::{AgentFolders, FormatEntry, HomeRoot};
 use super::source::SessionSource;
 use super::text::Text;
 

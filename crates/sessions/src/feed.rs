@@ -6,7 +6,8 @@ use super::lineage::LineageTracker;
 use super::naming::SessionNaming;
 use super::pairing::CallPairing;
 use super::time::Moment;
-use super::{SessionFormat, SessionSource, Text, UnknownBlocks};
+use super::entry::FormatEntry;
+use super::{SessionSource, Text, UnknownBlocks};
 use jiff::Timestamp;
 use selftest_text::wording::plural;
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,7 @@ pub(super) struct SessionFeed<'s> {
 impl<'s> SessionFeed<'s> {
     pub(super) fn new(
         source: &SessionSource,
-        format: SessionFormat,
+        entry: &FormatEntry,
         sink: &'s mut dyn SessionSink,
     ) -> Self {
         Self {
@@ -108,8 +109,8 @@ impl<'s> SessionFeed<'s> {
             notes: ReadNotes::default(),
             sink,
             pairing: CallPairing::default(),
-            lineage: LineageTracker::new(format.entry().has_several_stores),
-            naming: SessionNaming::new(source, format),
+            lineage: LineageTracker::new(entry.has_several_stores),
+            naming: SessionNaming::new(source, entry.ids),
             events: 0,
             sessions: 0,
             finished: 0,

@@ -16,8 +16,7 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag};
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// Columns of a session, in the order that [`head`] expects.
 const SESSION: [&str; 8] = [

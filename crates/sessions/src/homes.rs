@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use strum::VariantArray as _;
 
 use super::SessionFormat;
+use super::entry::HomeRoot;
 
 /// A folder or file where an agent stores sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,32 +16,6 @@ pub struct AgentHome {
     pub agent: &'static str,
     /// The folder or database file.
     pub path: PathBuf,
-}
-
-/// Folders of one agent, declared with the format of its sessions.
-pub(crate) struct AgentFolders {
-    /// Agent, as in [`AgentHome::agent`].
-    pub(crate) agent: &'static str,
-    /// Environment variable that replaces the roots.
-    pub(crate) variable: Option<&'static str>,
-    /// Default roots; not all of them exist.
-    pub(crate) roots: &'static [HomeRoot],
-    /// Folders and files below each root; an empty one is the root itself.
-    pub(crate) parts: &'static [&'static str],
-}
-
-/// A folder, relative to one that depends on the user and the system.
-pub(crate) enum HomeRoot {
-    /// Below the home directory.
-    Home(&'static str),
-    /// Below `XDG_CONFIG_HOME`, by default `.config`.
-    Config(&'static str),
-    /// Below `XDG_DATA_HOME`, by default `.local/share`.
-    Data(&'static str),
-    /// Below `Library/Application Support` (macOS).
-    Support(&'static str),
-    /// The global storage of an editor's extensions.
-    Editor(&'static str),
 }
 
 /// Returns the usual session locations of every agent for a user with this home directory.

@@ -11,7 +11,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
-use crate::format::FormatEntry;
+use crate::entry::FormatEntry;
 
 /// First bytes of an archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";

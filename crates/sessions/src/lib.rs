@@ -14,6 +14,7 @@ mod condense;
 mod content;
 mod detect;
 mod digest;
+mod entry;
 mod event;
 #[cfg(test)]
 mod example;
@@ -29,6 +30,7 @@ mod lines;
 #[cfg(test)]
 mod mutation;
 mod naming;
+mod outline;
 mod pairing;
 mod repaired;
 mod source;
@@ -148,7 +150,7 @@ pub fn read_as(
     source: &SessionSource,
     sink: &mut dyn SessionSink,
 ) -> Result<ReadSummary, SessionReadError> {
-    let mut feed = SessionFeed::new(source, format, sink);
+    let mut feed = SessionFeed::new(source, format.entry(), sink);
     (format.entry().read)(source, &mut feed)?;
     let (sessions, notes) = feed.finish();
     if sessions == 0 {

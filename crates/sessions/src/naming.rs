@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use twox_hash::XxHash3_64;
 
 use super::event::{Event, EventOrigin, EventRole};
-use super::format::IdSource;
-use super::{SessionFormat, SessionSource};
+use super::entry::IdSource;
+use super::SessionSource;
 
 /// Maximum bytes of a text that are hashed.
 const MAX_HASHED: usize = 4096;
@@ -42,8 +42,8 @@ pub(super) struct SessionNaming {
 }
 
 impl SessionNaming {
-    pub(super) fn new(source: &SessionSource, format: SessionFormat) -> Self {
-        let stem_is_id = match format.entry().ids {
+    pub(super) fn new(source: &SessionSource, ids: IdSource) -> Self {
+        let stem_is_id = match ids {
             IdSource::FileName => true,
             IdSource::FolderName => matches!(source, SessionSource::Folder { .. }),
             IdSource::Content => false,

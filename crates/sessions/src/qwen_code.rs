@@ -18,8 +18,7 @@ use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientInt, LenientObject};
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

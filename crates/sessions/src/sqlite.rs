@@ -10,11 +10,9 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
-use strum::VariantArray as _;
 
 use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
-use super::format::SessionFormat;
 use super::source::SessionSource;
 
 /// Longer fields lose their middle before they leave the database.
@@ -106,24 +104,6 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, SessionRea
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(work))
-}
-
-/// Detects the format of a database from its tables. An unknown database counts as Hermes', whose
-/// reader then reports what is wrong with it.
-pub(super) fn detect_format(source: &SessionSource) -> Result<SessionFormat, SessionReadError> {
-    let Ok(path) = file(source) else { return Ok(SessionFormat::HermesState) };
-    block_on(async {
-        let mut database = open(path, &mut ReadNotes::default()).await?;
-        for &format in SessionFormat::VARIANTS {
-            // Several agents have a table `messages`, so columns decide.
-            let Some((table, needed)) = format.entry().table else { continue };
-            let columns = TableColumns::of(&mut database, table).await.map_err(damaged_error)?;
-            if needed.iter().all(|name| columns.has(name)) {
-                return Ok(format);
-            }
-        }
-        Ok(SessionFormat::HermesState)
-    })?
 }
 
 /// Calls `take` for each row of a query with one parameter.

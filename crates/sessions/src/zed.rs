@@ -23,8 +23,7 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject, each};
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// Maximum bytes of one thread, both stored and decompressed.
 const MAX_THREAD: usize = 256 * 1024 * 1024;

@@ -19,7 +19,7 @@ use super::source::{DocumentReader, DocumentSeed, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject};
-use crate::format::FormatEntry;
+use crate::entry::FormatEntry;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

@@ -1,9 +1,8 @@
 //! The formats that the reader of chats reads.
 
 use super::{RESPONSES as RESPONSES_AGENT, read};
-use crate::detect::JsonOutline;
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::outline::JsonOutline;
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// The export of Claude's chats.
 pub(crate) const CLAUDE_AI: FormatEntry = FormatEntry {

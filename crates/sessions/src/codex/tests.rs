@@ -382,7 +382,7 @@ fn a_rollout_without_conversation_is_no_session() {
     let error = read(&source, &mut SessionCollector::default()).unwrap_err();
     assert!(matches!(error, SessionReadError::NoSession { format: SessionFormat::Codex, .. }));
     let mut collector = SessionCollector::default();
-    let mut feed = SessionFeed::new(&source, SessionFormat::Codex, &mut collector);
+    let mut feed = SessionFeed::new(&source, SessionFormat::Codex.entry(), &mut collector);
     read_codex(&source, &mut feed).unwrap();
     assert!(feed.is_empty());
 }

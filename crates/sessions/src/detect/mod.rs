@@ -1,8 +1,6 @@
 //! Detects the format of a source from its content. File names are unreliable: a `.json` file may
 //! contain JSON lines.
 
-mod fill;
-mod outline;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +11,13 @@ use super::SessionReadError;
 use super::bounded::BoundedStrings;
 use super::chat::formats::is_message;
 use super::feed::ReadNotes;
-use super::format::{FormatEntry, SessionFormat};
+use super::entry::FormatEntry;
+use super::format::SessionFormat;
+use super::outline::JsonOutline;
 use super::lines::{JsonLines, is_blank, without_mark};
 use super::repaired::RepairingReader;
 use super::source::SessionSource;
-use super::sqlite;
-pub(crate) use outline::JsonOutline;
+use super::sqlite::{self, TableColumns, damaged_error};
 use strum::VariantArray as _;
 
 /// Bytes read first. This covers the first lines of nearly every JSON Lines file.
@@ -48,15 +47,12 @@ const UNREADABLE: [(&[u8], &str); 8] = [
 
 /// Detects the format of a source.
 pub(super) fn detect(source: &SessionSource) -> Result<SessionFormat, SessionReadError> {
-    let find = |matches: &dyn Fn(&FormatEntry) -> bool| {
-        SessionFormat::VARIANTS.iter().copied().find(|format| matches(format.entry()))
-    };
     if let Some(format) = find(&|entry| (entry.source)(source)) {
         return Ok(format);
     }
     let start = source.read_start(FIRST_LOOK)?;
     if start.starts_with(sqlite::MAGIC) {
-        return sqlite::detect_format(source);
+        return detect_database(source);
     }
     if let Some(format) = find(&|entry| (entry.bytes)(&start, source)) {
         return Ok(format);
@@ -81,7 +77,7 @@ pub(super) fn detect(source: &SessionSource) -> Result<SessionFormat, SessionRea
         return Ok(format);
     }
     let mut document = JsonOutline::of_beginning(start);
-    if let Some(format) = document.format().or_else(|| detect_messages(&seen)) {
+    if let Some(format) = format_of(&document).or_else(|| detect_messages(&seen)) {
         return Ok(format);
     }
     if has_more {
@@ -94,12 +90,47 @@ pub(super) fn detect(source: &SessionSource) -> Result<SessionFormat, SessionRea
         // A single bad character must not hide the format of a large file.
         let input = RepairingReader::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
         document = JsonOutline::of_stream(BoundedStrings::new(input));
-        if let Some(format) = document.format() {
+        if let Some(format) = format_of(&document) {
             return Ok(format);
         }
     }
     let shown = seen.first().unwrap_or(&document).describe();
     Err(SessionReadError::Unrecognised(shown))
+}
+
+/// Returns the first format whose entry satisfies the condition.
+fn find(matches: &dyn Fn(&FormatEntry) -> bool) -> Option<SessionFormat> {
+    SessionFormat::VARIANTS.iter().copied().find(|format| matches(format.entry()))
+}
+
+/// Returns the format of a value: the first that claims it, then the first that might.
+fn format_of(value: &JsonOutline) -> Option<SessionFormat> {
+    if !value.is_list {
+        return find(&|entry| (entry.json)(value)).or_else(|| find(&|entry| (entry.weak_json)(value)));
+    }
+    let from_elements = value.elements.iter().find_map(format_of);
+    // Only some formats occur as a list of whole records.
+    from_elements
+        .filter(|format| format.entry().in_lists)
+        .or_else(|| find(&|entry| (entry.json_list)(&value.elements)))
+}
+
+/// Detects the format of a database from its tables. An unknown database counts as Hermes', whose
+/// reader then reports what is wrong with it.
+fn detect_database(source: &SessionSource) -> Result<SessionFormat, SessionReadError> {
+    let Ok(path) = sqlite::file(source) else { return Ok(SessionFormat::HermesState) };
+    sqlite::block_on(async {
+        let mut database = sqlite::open(path, &mut ReadNotes::default()).await?;
+        for &format in SessionFormat::VARIANTS {
+            // Several agents have a table `messages`, so columns decide.
+            let Some((table, needed)) = format.entry().table else { continue };
+            let columns = TableColumns::of(&mut database, table).await.map_err(damaged_error)?;
+            if needed.iter().all(|name| columns.has(name)) {
+                return Ok(format);
+            }
+        }
+        Ok(SessionFormat::HermesState)
+    })?
 }
 
 /// Detects the format from one of the first lines. The outlines of undecided lines go to `seen`.
@@ -126,7 +157,7 @@ fn detect_lines<'s>(
 fn detect_line(line: &[u8], seen: &mut Vec<JsonOutline>) -> Option<SessionFormat> {
     // The line must be a complete value. The first line of a pretty-printed document is not.
     let outline = JsonOutline::of_line(line)?;
-    let format = outline.format();
+    let format = format_of(&outline);
     if format.is_none() {
         seen.push(outline);
     }

@@ -21,9 +21,8 @@ use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
 use super::lines::JsonLines;
 use super::source::SessionSource;
-use crate::detect::JsonOutline;
-use crate::format::FormatEntry;
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::outline::JsonOutline;
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

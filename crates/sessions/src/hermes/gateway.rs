@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::SessionReadError;
 use crate::feed::{ReadNotes, SessionFeed};
-use crate::format::{FormatEntry, IdSource};
+use crate::entry::{FormatEntry, IdSource};
 use crate::source::SessionSource;
 use crate::text::Text;
 use crate::wire::LenientObject;

@@ -6,7 +6,7 @@ use serde::de::{IgnoredAny, MapAccess};
 
 use crate::SessionReadError;
 use crate::feed::SessionFeed;
-use crate::format::{FormatEntry, IdSource};
+use crate::entry::{FormatEntry, IdSource};
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::text::Text;
 use crate::wire::JsonValue;

@@ -22,8 +22,7 @@ use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::wire::{LenientObject, each};
 use crate::chat::formats::{has_role, is_chat};
-use crate::format::FormatEntry;
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
 use message::{MiniInfo, MiniMessage, command_of, split_fence, split_returncode};
 
 /// The entry in the table of formats.

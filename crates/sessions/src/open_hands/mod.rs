@@ -17,9 +17,8 @@ use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::wire::each;
-use crate::detect::JsonOutline;
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::outline::JsonOutline;
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use record::{HistoryEntries, OpenHandsRecord};
 use run::OpenHandsRun;
 

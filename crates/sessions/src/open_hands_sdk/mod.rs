@@ -20,8 +20,7 @@ use super::lines::JsonLines;
 use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::wire::JsonText;
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use record::{SdkObservation, SdkRecord};
 
 /// The entry in the table of formats.

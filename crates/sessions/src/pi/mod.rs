@@ -18,8 +18,7 @@ use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
-use crate::format::{FormatEntry, IdSource};
-use crate::homes::{AgentFolders, HomeRoot};
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use record::{PiEntry, PiMessage};
 use tree::EntryTree;
 

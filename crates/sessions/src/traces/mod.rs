@@ -19,15 +19,15 @@ use jiff::Timestamp;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
-use super::detect::JsonOutline;
+use super::outline::JsonOutline;
 use super::event::TokenCounts;
 use super::feed::SessionFeed;
-use super::format::FormatEntry;
+use super::entry::FormatEntry;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::each;
-use super::{SessionFormat, SessionReadError, chat};
+use super::{SessionReadError, chat};
 use message::TraceMessage;
 use thread::SpanThread;
 
@@ -52,58 +52,77 @@ const LISTS: [&str; 9] = [
 
 /// OpenTelemetry spans.
 pub(crate) const OPEN_TELEMETRY: FormatEntry = FormatEntry {
-    json: |value| trace_format(value) == Some(SessionFormat::OpenTelemetry),
+    json: |value| trace_kind(value) == Some(TraceKind::OpenTelemetry),
     in_lists: true,
-    ..FormatEntry::new(|source, feed| read(SessionFormat::OpenTelemetry, source, feed))
+    ..FormatEntry::new(|source, feed| read(TraceKind::OpenTelemetry, source, feed))
 };
 
 /// Runs of `LangSmith`.
 pub(crate) const LANGSMITH: FormatEntry = FormatEntry {
-    json: |value| trace_format(value) == Some(SessionFormat::LangSmith),
+    json: |value| trace_kind(value) == Some(TraceKind::LangSmith),
     in_lists: true,
-    ..FormatEntry::new(|source, feed| read(SessionFormat::LangSmith, source, feed))
+    ..FormatEntry::new(|source, feed| read(TraceKind::LangSmith, source, feed))
 };
 
 /// Observations and traces of Langfuse.
 pub(crate) const LANGFUSE: FormatEntry = FormatEntry {
-    json: |value| trace_format(value) == Some(SessionFormat::Langfuse),
+    json: |value| trace_kind(value) == Some(TraceKind::Langfuse),
     in_lists: true,
-    ..FormatEntry::new(|source, feed| read(SessionFormat::Langfuse, source, feed))
+    ..FormatEntry::new(|source, feed| read(TraceKind::Langfuse, source, feed))
 };
 
+/// Kind of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TraceKind {
+    OpenTelemetry,
+    LangSmith,
+    Langfuse,
+}
+
+impl TraceKind {
+    /// Returns the name of the agent if the export names none.
+    const fn agent(self) -> &'static str {
+        match self {
+            Self::OpenTelemetry => "open-telemetry",
+            Self::LangSmith => "langsmith",
+            Self::Langfuse => "langfuse",
+        }
+    }
+}
+
 /// Detects spans, runs and observations, alone or in the lists of an export.
-fn trace_format(value: &JsonOutline) -> Option<SessionFormat> {
+fn trace_kind(value: &JsonOutline) -> Option<TraceKind> {
     let has = |keys: &[&str]| keys.iter().any(|key| value.has(key));
     if has(&["resourceSpans", "resource_spans", "scopeSpans"]) {
-        return Some(SessionFormat::OpenTelemetry);
+        return Some(TraceKind::OpenTelemetry);
     }
     let is_span = has(&["traceId", "trace_id", "context.trace_id"])
         || value.inner("context").is_some_and(|context| context.has("trace_id"));
     if value.has("run_type") && (value.has("inputs") || value.has("trace_id")) {
-        return Some(SessionFormat::LangSmith);
+        return Some(TraceKind::LangSmith);
     }
     if is_span && has(&["startTime", "parentObservationId"]) && value.has("type") {
-        return Some(SessionFormat::Langfuse);
+        return Some(TraceKind::Langfuse);
     }
     let is_trace = value.has("observations") && has(&["sessionId", "timestamp"]);
     if is_trace && value.has("id") {
-        return Some(SessionFormat::Langfuse);
+        return Some(TraceKind::Langfuse);
     }
     let has_attributes = value.keys.iter().any(|key| key.starts_with("attributes"));
     if is_span && (has_attributes || has(&["spanId", "span_id"])) {
-        return Some(SessionFormat::OpenTelemetry);
+        return Some(TraceKind::OpenTelemetry);
     }
     let lists = ["data", "spans", "runs", "observations", "traces"];
-    lists.iter().find_map(|name| value.list(name).iter().find_map(trace_format))
+    lists.iter().find_map(|name| value.list(name).iter().find_map(trace_kind))
 }
 
 /// Reads every conversation of a source.
 fn read(
-    format: SessionFormat,
+    kind: TraceKind,
     source: &SessionSource,
     feed: &mut SessionFeed<'_>,
 ) -> Result<(), SessionReadError> {
-    let mut spans = SpanCollector::new(format);
+    let mut spans = SpanCollector::new(kind);
     if chat::is_lines(source)? {
         let mut lines = source.lines()?;
         let mut scratch = String::new();
@@ -162,7 +181,7 @@ struct SpanTool {
 
 /// The spans of a source.
 struct SpanCollector {
-    format: SessionFormat,
+    kind: TraceKind,
     all: Vec<TraceSpan>,
     /// Maps each trace to its conversation.
     conversations: HashMap<String, String>,
@@ -207,7 +226,7 @@ impl MessagePool {
 impl DocumentReader for SpanCollector {
     fn begin(&mut self, _: &mut SessionFeed<'_>) {
         // A second pass after a repair starts over.
-        *self = Self::new(self.format);
+        *self = Self::new(self.kind);
     }
 
     fn list<'de, A: SeqAccess<'de>>(
@@ -241,9 +260,9 @@ impl DocumentReader for SpanCollector {
 }
 
 impl SpanCollector {
-    fn new(format: SessionFormat) -> Self {
+    fn new(kind: TraceKind) -> Self {
         let (all, conversations) = (Vec::new(), HashMap::new());
-        Self { format, all, conversations, messages: MessagePool::default() }
+        Self { kind, all, conversations, messages: MessagePool::default() }
     }
 
     /// Adds a record and the records inside it.
@@ -262,10 +281,10 @@ impl SpanCollector {
 
     fn take_record(&mut self, value: &Value, feed: &mut SessionFeed<'_>) {
         let count = self.all.len();
-        let is_known = match self.format {
-            SessionFormat::LangSmith => langsmith::take_run(value, self),
-            SessionFormat::Langfuse => langfuse::take_observation(value, self),
-            _ => open_telemetry::take(value, self),
+        let is_known = match self.kind {
+            TraceKind::LangSmith => langsmith::take_run(value, self),
+            TraceKind::Langfuse => langfuse::take_observation(value, self),
+            TraceKind::OpenTelemetry => open_telemetry::take(value, self),
         };
         let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
         if is_too_much && self.all.len() > count {
@@ -290,7 +309,7 @@ impl SpanCollector {
         for (id, mut spans) in groups {
             spans.sort_by_key(|span| span.start);
             for thread in SpanThread::of(&spans) {
-                thread.send(self.format, &id, &spans, feed);
+                thread.send(self.kind, &id, &spans, feed);
             }
         }
     }

@@ -5,10 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::message::TraceMessage;
-use super::{SpanKind, SpanTool, TraceSpan};
+use super::{SpanKind, SpanTool, TraceKind, TraceSpan};
 use crate::chat;
 use crate::feed::SessionFeed;
-use crate::format::SessionFormat;
 
 /// Spans of one conversation that start with the same message, by index.
 pub(super) struct SpanThread {
@@ -58,14 +57,14 @@ impl SpanThread {
     /// Sends the session.
     pub(super) fn send(
         &self,
-        format: SessionFormat,
+        kind: TraceKind,
         id: &str,
         spans: &[TraceSpan],
         feed: &mut SessionFeed<'_>,
     ) {
         let agent = spans.iter().find_map(|span| span.agent.clone());
         let agent = agent.or_else(|| spans.iter().find_map(|span| span.service.clone()));
-        let agent = agent.unwrap_or_else(|| format.to_string());
+        let agent = agent.unwrap_or_else(|| kind.agent().to_owned());
         let mut telling = ThreadSender {
             agent: &agent,
             sent: HashMap::new(),

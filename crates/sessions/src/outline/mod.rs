@@ -1,8 +1,6 @@
-//! Describes the shape of a JSON value and derives its format by the table of formats.
+//! Describes the shape of a JSON value, by which formats recognise their content.
 
-use strum::VariantArray as _;
-
-use crate::format::{FormatEntry, SessionFormat};
+mod fill;
 
 /// Shape of a JSON value: the keys of an object and a few short values that distinguish formats.
 /// For a list, the shapes of its first elements.
@@ -12,16 +10,16 @@ pub(crate) struct JsonOutline {
     pub(crate) is_object: bool,
     pub(crate) keys: Vec<String>,
     /// Values of the keys in [`MARKS`].
-    pub(super) marks: Vec<(&'static str, String)>,
+    pub(crate) marks: Vec<(&'static str, String)>,
     /// First elements of a list.
     pub(crate) elements: Vec<JsonOutline>,
     /// Outlines of the lists and objects in [`INNER`].
-    pub(super) inner: Vec<(&'static str, JsonOutline)>,
+    pub(crate) inner: Vec<(&'static str, JsonOutline)>,
 }
 
-pub(super) const MARKS: [&str; 8] =
+pub(crate) const MARKS: [&str; 8] =
     ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version", "id"];
-pub(super) const INNER: [&str; 15] = [
+pub(crate) const INNER: [&str; 15] = [
     "context",
     "data",
     "spans",
@@ -58,29 +56,8 @@ impl JsonOutline {
         self.inner(name).map_or(&[], |list| &list.elements)
     }
 
-    /// Returns the format of the value: the first that claims it, then the first that might.
-    pub(super) fn format(&self) -> Option<SessionFormat> {
-        if self.is_list {
-            return self.format_of_list();
-        }
-        let find = |claims: fn(&FormatEntry) -> fn(&JsonOutline) -> bool| {
-            let mut formats = SessionFormat::VARIANTS.iter().copied();
-            formats.find(|format| claims(format.entry())(self))
-        };
-        find(|entry| entry.json).or_else(|| find(|entry| entry.weak_json))
-    }
-
-    fn format_of_list(&self) -> Option<SessionFormat> {
-        let from_elements = self.elements.iter().find_map(JsonOutline::format);
-        // Only some formats occur as a list of whole records.
-        from_elements.filter(|format| format.entry().in_lists).or_else(|| {
-            let mut formats = SessionFormat::VARIANTS.iter().copied();
-            formats.find(|format| (format.entry().json_list)(&self.elements))
-        })
-    }
-
     /// Describes a value that is not a session, for an error message.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let mut keys: Vec<String> =
             self.keys.iter().take(8).map(|key| selftest_text::one_line(key, 40)).collect();
         if self.keys.len() > keys.len() {

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 
 use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess};
 
-use super::outline::{INNER, JsonOutline, MARKS};
+use super::{INNER, JsonOutline, MARKS};
 use crate::Text;
 use crate::any_json::{AnyJson, AnyJsonSeed};
 use crate::repaired::repair;
@@ -34,7 +34,7 @@ const CLINE: [&str; 1] = ["<environment_details>"];
 
 impl JsonOutline {
     /// Parses a line; `None` if it is not a complete JSON value.
-    pub(super) fn of_line(line: &[u8]) -> Option<Self> {
+    pub(crate) fn of_line(line: &[u8]) -> Option<Self> {
         let whole = |line: &[u8]| {
             let mut deserializer = serde_json::Deserializer::from_slice(line);
             let (outline, result) = Self::fill(&mut deserializer);
@@ -48,7 +48,7 @@ impl JsonOutline {
     }
 
     /// Parses as far as the bytes go; large documents are cut off.
-    pub(super) fn of_beginning(bytes: &[u8]) -> Self {
+    pub(crate) fn of_beginning(bytes: &[u8]) -> Self {
         let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
         match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
             Some(repaired) => {
@@ -59,7 +59,7 @@ impl JsonOutline {
     }
 
     /// Does the same for a stream.
-    pub(super) fn of_stream(input: impl Read) -> Self {
+    pub(crate) fn of_stream(input: impl Read) -> Self {
         let input = BufReader::with_capacity(256 * 1024, input);
         Self::fill(&mut serde_json::Deserializer::from_reader(input)).0
     }
