@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::SessionReadError;
+use super::entry::{AgentFolders, FormatEntry, HomeRoot};
 use super::event::{EventOrigin, EventRole};
 use super::feed::SessionFeed;
-use super::entry::{AgentFolders, FormatEntry, HomeRoot};
 use super::source::SessionSource;
 use super::text::Text;
 

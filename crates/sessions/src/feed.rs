@@ -1,12 +1,12 @@
 //! Passes events from a reader to a sink. The feed numbers events, pairs calls with results and
 //! counts what is skipped. It must not collect events, so that memory stays bounded.
 
+use super::entry::FormatEntry;
 use super::event::{Event, EventOrigin, EventRole, SessionHead, ToolOutcome, ToolResult};
 use super::lineage::LineageTracker;
 use super::naming::SessionNaming;
 use super::pairing::CallPairing;
 use super::time::Moment;
-use super::entry::FormatEntry;
 use super::{SessionSource, Text, UnknownBlocks};
 use jiff::Timestamp;
 use selftest_text::wording::plural;

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use twox_hash::XxHash3_64;
 
-use super::event::{Event, EventOrigin, EventRole};
-use super::entry::IdSource;
 use super::SessionSource;
+use super::entry::IdSource;
+use super::event::{Event, EventOrigin, EventRole};
 
 /// Maximum bytes of a text that are hashed.
 const MAX_HASHED: usize = 4096;

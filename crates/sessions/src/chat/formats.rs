@@ -1,8 +1,8 @@
 //! The formats that the reader of chats reads.
 
 use super::{RESPONSES as RESPONSES_AGENT, read};
-use crate::outline::JsonOutline;
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::outline::JsonOutline;
 
 /// The export of Claude's chats.
 pub(crate) const CLAUDE_AI: FormatEntry = FormatEntry {

@@ -10,11 +10,11 @@ use std::io::Read;
 use super::SessionReadError;
 use super::bounded::BoundedStrings;
 use super::chat::formats::is_message;
-use super::feed::ReadNotes;
 use super::entry::FormatEntry;
+use super::feed::ReadNotes;
 use super::format::SessionFormat;
-use super::outline::JsonOutline;
 use super::lines::{JsonLines, is_blank, without_mark};
+use super::outline::JsonOutline;
 use super::repaired::RepairingReader;
 use super::source::SessionSource;
 use super::sqlite::{self, TableColumns, damaged_error};
@@ -106,7 +106,8 @@ fn find(matches: &dyn Fn(&FormatEntry) -> bool) -> Option<SessionFormat> {
 /// Returns the format of a value: the first that claims it, then the first that might.
 fn format_of(value: &JsonOutline) -> Option<SessionFormat> {
     if !value.is_list {
-        return find(&|entry| (entry.json)(value)).or_else(|| find(&|entry| (entry.weak_json)(value)));
+        return find(&|entry| (entry.json)(value))
+            .or_else(|| find(&|entry| (entry.weak_json)(value)));
     }
     let from_elements = value.elements.iter().find_map(format_of);
     // Only some formats occur as a list of whole records.

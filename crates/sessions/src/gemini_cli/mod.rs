@@ -21,8 +21,8 @@ use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
 use super::lines::JsonLines;
 use super::source::SessionSource;
-use crate::outline::JsonOutline;
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
+use crate::outline::JsonOutline;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 
 use crate::SessionReadError;
-use crate::feed::{ReadNotes, SessionFeed};
 use crate::entry::{FormatEntry, IdSource};
+use crate::feed::{ReadNotes, SessionFeed};
 use crate::source::SessionSource;
 use crate::text::Text;
 use crate::wire::LenientObject;

@@ -5,8 +5,8 @@
 use serde::de::{IgnoredAny, MapAccess};
 
 use crate::SessionReadError;
-use crate::feed::SessionFeed;
 use crate::entry::{FormatEntry, IdSource};
+use crate::feed::SessionFeed;
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::text::Text;
 use crate::wire::JsonValue;

@@ -18,13 +18,13 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::SessionReadError;
 use crate::blocks::{ContentBlocks, MessageContext};
-use crate::outline::JsonOutline;
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use crate::event::{
     Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
     ToolResult,
 };
 use crate::feed::SessionFeed;
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::outline::JsonOutline;
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::sqlite::{self, TableColumns, damaged_error, open, text};
 use crate::text::Text;

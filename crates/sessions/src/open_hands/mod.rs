@@ -17,8 +17,8 @@ use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::wire::each;
-use crate::outline::JsonOutline;
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::outline::JsonOutline;
 use record::{HistoryEntries, OpenHandsRecord};
 use run::OpenHandsRun;
 

@@ -24,8 +24,8 @@ use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::wire::{JsonValue, LenientInt, LenientObject, each};
 use crate::chat::formats::has_role;
-use crate::outline::JsonOutline;
 use crate::entry::FormatEntry;
+use crate::outline::JsonOutline;
 use history::{SweHistory, SweMessage};
 
 /// The entry in the table of formats.

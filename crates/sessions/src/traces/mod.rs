@@ -19,10 +19,10 @@ use jiff::Timestamp;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
-use super::outline::JsonOutline;
+use super::entry::FormatEntry;
 use super::event::TokenCounts;
 use super::feed::SessionFeed;
-use super::entry::FormatEntry;
+use super::outline::JsonOutline;
 use super::source::{DocumentReader, SessionSource};
 use super::text::Text;
 use super::time::Moment;

@@ -13,9 +13,9 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteRow;
 
 use crate::SessionReadError;
+use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use crate::event::{SessionHead, TokenCounts};
 use crate::feed::SessionFeed;
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use crate::source::SessionSource;
 use crate::sqlite::{self, TableColumns, damaged_error, open, text, unrecognised_error};
 use crate::text::Text;
