@@ -29,7 +29,8 @@ pub const TABLE: &str = "\
 Exit codes:
   0    every case passed; with --gate no_regression: no case is worse than in the baseline
   1    a case failed (or the system under test failed, hung or broke out); with
-       --gate no_regression: a case that passed in the baseline fails, each time it is run
+       --gate no_regression: a case that passed in the baseline fails, each time it is run,
+       or the cases together fail more often than the baseline shows
   2    wrong usage or configuration
   3    inconclusive: no case failed, but not all have a verdict, or --max-duration,
        --max-tokens or --max-cost was reached; with a baseline: what passed there has no

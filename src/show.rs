@@ -90,8 +90,7 @@ pub(crate) fn show_comparison(
             print(&comparison::text(&found, style))?;
         }
     }
-    let worse = found.analysis.conclusion == Conclusion::Harms;
-    Ok(if worse && fail_if_worse { Exit::Failed } else { Exit::Passed })
+    Ok(if found.is_worse() && fail_if_worse { Exit::Failed } else { Exit::Passed })
 }
 
 /// Compares a finished run with itself.

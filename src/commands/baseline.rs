@@ -86,6 +86,10 @@ fn write(
     })?;
     // What stands there is replaced, but not what is no baseline.
     let before = read_baseline(path)?;
+    let (baseline, history) = match &before {
+        Some(before) => baseline.with_history_of(before),
+        None => (baseline, 0),
+    };
     file::replace(path, report.run_id.as_str(), &baseline.text())
         .map_err(|why| AppError::setup(anyhow!("cannot write {}: {why}", path.display())))?;
     print(&format!("{}\n", path.display()))?;
@@ -100,6 +104,13 @@ fn write(
     .map_err(|why| AppError::setup(anyhow!("cannot write {}: {why}", beside.display())))?;
     let count = plural(baseline.cases.len() as u64, "case");
     eprint(&format!("{count} of {} accepted: {}\n", report.run_id, results(&baseline)));
+    if history > 0 {
+        eprint(&format!(
+            "{} of the baseline before count as well when the gate weighs how often the agent \
+             fails\n",
+            plural(u64::from(history), "trial")
+        ));
+    }
     if !left_out.is_empty() {
         eprint(&format!("left out, since they have no result: {}\n", ids(&left_out)));
     }

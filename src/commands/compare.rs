@@ -27,7 +27,8 @@ use crate::ui::{Terminal, eprint};
 pub(crate) const EXITS: &str = "\
 Exit codes:
   0    compared, whatever the result
-  1    with --fail-if-worse: the second run, or the replay, is worse beyond chance
+  1    with --fail-if-worse: the second run, or the replay, is worse beyond chance, or a
+       case failed in each of its trials and passed in each before
   2    wrong usage, no case is in both runs, or the cases cannot be run again
   4    nothing ran
   5    a model or the system under test could not be used
@@ -57,7 +58,8 @@ pub struct CompareArgs {
     /// many cases and repeats smaller ones need
     #[arg(long)]
     pub power: bool,
-    /// Exit 1 if the second run, or the replay, is worse beyond chance
+    /// Exit 1 if the second run, or the replay, is worse beyond chance, or if one of its cases
+    /// failed in every trial and passed in every trial of the first
     #[arg(long, conflicts_with_all = ["power", "self"])]
     pub fail_if_worse: bool,
     /// Print JSON instead of text

@@ -28,7 +28,7 @@ fn plays(call: &Call, word: &str) -> bool {
     call.text().contains(&format!("Play {word}."))
 }
 
-fn answer(good: bool) -> Value {
+pub(crate) fn answer(good: bool) -> Value {
     json!({ "status": "COMPLETE", "output": if good { "good" } else { "bad" } })
 }
 

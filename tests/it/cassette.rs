@@ -7,7 +7,7 @@ use crate::report::Report;
 use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config};
 
 /// The part that a replay must repeat: everything but ids, times and durations.
-fn essence(report: &Report) -> Vec<Value> {
+pub(crate) fn essence(report: &Report) -> Vec<Value> {
     let fields = ["id", "prompt", "output", "expected_status", "actual_status", "scores", "pass"];
     let cases = report.cases();
     cases
@@ -40,6 +40,31 @@ fn a_replay_gives_the_same_verdicts() {
         .exit(1)
         .stdout_report();
     assert_eq!(essence(&replay), essence(&report));
+}
+
+#[test]
+fn a_replay_needs_no_seed() {
+    let server = ModelServer::script()
+        .judge(|call| verdict(call, if call.number == 0 { 0.9 } else { 0.5 }))
+        .start();
+    let workspace = Workspace::new().config(config(OPENAI, &format!("{CLEAR}{FLOW}")));
+    // What an earlier run asked is not asked again, in other runs.
+    let _ = workspace.clone().server(&server).args(["--exit-zero"]).run().exit(0);
+    let record = ["--record", "cassettes/smoke", "--concurrency=1", "--format=json"];
+    let recorded = workspace.clone().server(&server).args(record).run().exit(1).stdout_report();
+    for _ in 0..2 {
+        let replay = ["--model=cassette/cassettes/smoke", "--concurrency=1", "--format=json"];
+        let replay = workspace.clone().args(replay).run().exit(1).stdout_report();
+        assert_eq!(replay.0["seed"], recorded.0["seed"]);
+        assert_eq!(essence(&replay), essence(&recorded));
+    }
+    // A given seed is another run.
+    let other = ["--model=cassette/cassettes/smoke", "--seed=1", "--format=json", "--exit-zero"];
+    let other = workspace.clone().args(other).run().exit(0).stdout_report();
+    assert_eq!(other.0["seed"], 1);
+    let broken = workspace.file("cassettes/smoke/cassette.json", "{}");
+    let run = broken.args(["--model=cassette/cassettes/smoke"]).run().exit(5);
+    run.one_error(&["cassette.json", "no manifest"]);
 }
 
 #[test]

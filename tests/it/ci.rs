@@ -10,7 +10,7 @@ pub(crate) const SUITE: &str = "config/suites/ports.yaml";
 const REPORTS: &str = "reports/selftest/ci";
 
 /// An agent that knows three ports.
-const AGENT: &str = r#"
+pub(crate) const AGENT: &str = r#"
 import json, sys
 ports = {"web": 80, "mail": 25, "names": 53}
 task = json.loads(sys.stdin.readline())

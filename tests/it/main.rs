@@ -35,8 +35,11 @@ mod generation;
 mod interrupt;
 mod labelled_runs;
 mod limits;
+mod merge;
 mod narrowing;
 mod otlp;
+#[cfg(unix)]
+mod pooled_gate;
 mod reply_flow;
 #[cfg(unix)]
 mod resume;

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::baseline::bad_at;
 use crate::model_server::{Call, ModelServer, Script, verdict};
 use crate::report::Report;
 use crate::workspace::{OPENAI, Workspace, config, scenarios};
@@ -126,6 +127,35 @@ fn a_plan_says_what_a_comparison_can_find() {
         ["improve", "skills", "experiment", "SKILL.md", "--suite", SUITE, "--repeats=3", "--power"];
     let planned = skill.args(plan).run().exit(0).stdout;
     assert!(planned.starts_with("8 cases × 3 trials in each arm:"), "{planned}");
+}
+
+#[test]
+fn cases_that_always_passed_and_always_fail_are_worse_without_statistics() {
+    let workspace = Workspace::new()
+        .config(config(OPENAI, &scenarios(1)))
+        .file(SUITE, crate::baseline::suite(&["a", "b", "c", "d", "e", "f", "g", "h"]));
+    let run =
+        |bad: &'static [&'static str], repeats| run(&workspace, bad_at(bad), repeats).run_id();
+    let (good, bad) = (run(&[], 2), run(&["b", "d", "g"], 2));
+    let compare =
+        |a: &str, b: &str| workspace.clone().args(["compare", a, b, "--fail-if-worse"]).run();
+    let worse = compare(&good, &bad).exit(1);
+    let sentence = "new failures: 3 cases failed in every trial of B and passed in every trial of \
+                    A: b, d, g";
+    let worse = worse.stdout_contains(sentence).stdout_contains("fails now");
+    assert!(worse.stdout.lines().any(|line| line.starts_with("a ") && line.ends_with("same")));
+    let better = compare(&bad, &good).exit(0);
+    assert!(!better.stdout.contains("new failures"), "{}", better.stdout);
+    let _ = compare(&bad, &bad).exit(0);
+    // A failure in one of two trials may be chance.
+    let played = std::sync::atomic::AtomicUsize::new(0);
+    let once = ModelServer::script().sut(move |call| {
+        let is_b = call.text().contains("Play b.");
+        let first = is_b && played.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        crate::baseline::answer(!first)
+    });
+    let flaky = self::run(&workspace, once, 2).run_id();
+    let _ = compare(&good, &flaky).exit(0).stdout_contains("worse");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::ci::{SUITE, project, suite};
+use crate::ci::{AGENT, SUITE, project, suite};
 use crate::workspace::{Workspace, files};
 
 #[cfg(unix)]
@@ -24,9 +24,15 @@ fn a_change_runs_it_again_and_a_mistake_is_waited_out() {
     let running = running.until_stderr("unknown key `casez`");
     write(&suite().replace("port 25", "port 26").replace("port 53", "port 54"));
     let running = running.until_stdout("1 of 3 passed");
+    // The agent itself, and a file beside it.
+    std::fs::write(workspace.path("agent.py"), AGENT.replace("80", "81")).unwrap();
+    let running = running.until_stdout("0 of 3 passed");
+    std::fs::write(workspace.path("knowledge.txt"), "port 80\n").unwrap();
+    let running = running.until("a run for the file beside the agent", || runs() == 5);
+    let running = running.until_stderr("watching 4 files");
     let run = running.signal(rustix::process::Signal::INT).wait().exit(0);
-    assert_eq!(runs(), 3, "what is not read is not run");
-    let _ = run.stderr_contains("watching 2 files: a change runs it again, Ctrl-C ends it");
+    assert_eq!(runs(), 5, "what is not read is not run");
+    let _ = run.stderr_contains("watching 3 files: a change runs it again, Ctrl-C ends it");
 }
 
 #[test]

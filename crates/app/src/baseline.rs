@@ -14,7 +14,7 @@ use selftest_config::ResolvedConfig;
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::anchors::{AnchorSet, anchors_file};
 use selftest_harness::gate::baseline::Baseline;
-use selftest_harness::gate::{BaselineGate, RunGate};
+use selftest_harness::gate::{BaselineGate, GateMode, RunGate};
 use selftest_harness::run::plan::{PlannedCase, ScenarioDefaults, plan_stored};
 
 /// Maximum size of a baseline in bytes: far more than ten thousand cases need.
@@ -109,6 +109,28 @@ pub(crate) fn existing_cases(
     }
 }
 
+/// Returns the gate for the cases and the judge of a header.
+pub(crate) fn gate_of_header(
+    mode: GateMode,
+    confirm: u32,
+    baseline: Baseline,
+    path: &Path,
+    header: &RunHeader,
+) -> BaselineGate {
+    // A shard is gated as strictly as the whole run.
+    let planned = header.shard.as_ref().map_or(&header.scenario_ids, |shard| &shard.scenarios);
+    BaselineGate {
+        mode,
+        path: path.display().to_string(),
+        baseline,
+        judge: header.models.judge_identity(&header.prompt_digests, &header.rubric.digest),
+        planned: planned.iter().cloned().collect(),
+        existing: None,
+        confirm,
+        is_over: false,
+    }
+}
+
 /// Returns the gate of a run. Warns before the first case about what cannot be compared.
 pub(crate) fn run_gate(
     project: &Project,
@@ -118,15 +140,8 @@ pub(crate) fn run_gate(
     existing: Option<BTreeSet<String>>,
 ) -> RunGate {
     let Some(OpenedBaseline { baseline, path }) = opened else { return RunGate::Absolute };
-    let gate = BaselineGate {
-        mode: resolved.config.gate,
-        path: path.display().to_string(),
-        baseline,
-        judge: header.models.judge_identity(&header.prompt_digests, &header.rubric.digest),
-        planned: header.scenario_ids.iter().cloned().collect(),
-        existing,
-        confirm: resolved.config.confirm,
-    };
+    let (mode, confirm) = (resolved.config.gate, resolved.config.confirm);
+    let gate = BaselineGate { existing, ..gate_of_header(mode, confirm, baseline, &path, header) };
     if let Some(why) = gate.judge_difference() {
         let path = selftest_text::escape::terminal(&gate.path, 300);
         let why = selftest_text::escape::terminal(&why, 300);

@@ -10,7 +10,7 @@ use crate::ci_reports::{self, CiReports};
 use crate::error::AppError;
 use crate::project::Project;
 use selftest_config::ResolvedConfig;
-use selftest_harness::event::{EventLog, Observer, RunHeader};
+use selftest_harness::event::{EventLog, Observer, RunEventKind, RunHeader};
 use selftest_harness::journal::Journal;
 use selftest_harness::outcome::{CaseResult, RunOutcome};
 use selftest_harness::run::execute::{RunOptions, RunResults, execute};
@@ -95,6 +95,25 @@ pub(crate) async fn execute_plan(
 }
 
 impl FinishedRun {
+    /// Writes the reports of results that are already known. Nothing is run.
+    pub(crate) fn of_results(
+        header: Arc<RunHeader>,
+        results: RunResults,
+        files: ReportFiles,
+        (took, end): (Duration, RunEventKind),
+    ) -> Self {
+        let is_first = files.is_first();
+        let report = ReportObserver::new(files);
+        let document = report.handle();
+        let (events, observer_thread) = observe::spawn_observers(vec![Box::new(report)]);
+        events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
+        events.emit(RunEventKind::CasesRecalled(results.cases.clone().into()));
+        events.emit(end);
+        drop(events);
+        let faults = tokio::task::block_in_place(|| observer_thread.finish());
+        Self { header, results, document, took, is_first, faults, journal: None }
+    }
+
     /// Returns the results of all cases.
     pub fn cases(&self) -> &[Arc<CaseResult>] {
         &self.results.cases

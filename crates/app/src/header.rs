@@ -53,6 +53,7 @@ impl RunSetup<'_> {
             calibration: prepared.calibration.clone(),
             prices: (!config.prices.models.is_empty()).then(|| config.prices.clone()),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
+            shard: None,
             experiment: None,
             rejudged: None,
             notices: self.notices(plan, prepared),

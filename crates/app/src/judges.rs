@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::project::Project;
 use selftest_config::Config;
@@ -122,6 +122,21 @@ impl JudgeIdentity {
             .read(environment, AnswerSet::Calibration)
             .or_else(|| self.read(environment, AnswerSet::Certificate))?;
         Some(fitness.evaluate(requirement(config), &scores))
+    }
+
+    /// Returns the measurement as the register stores it, for a recording.
+    pub fn measurement(&self, environment: &ModelEnvironment) -> Option<Value> {
+        let known = self
+            .read(environment, AnswerSet::Calibration)
+            .or_else(|| self.read(environment, AnswerSet::Certificate))?;
+        serde_json::to_value(known).ok()
+    }
+
+    /// Evaluates the measurement of a recording against the requirements. Returns `None` if it is
+    /// that of another judge.
+    pub fn recorded_fitness(&self, measurement: Value, config: &Config) -> Option<JudgeFitness> {
+        let known: JudgeMeasurement = serde_json::from_value(measurement).ok()?;
+        (known.judge == *self).then(|| known.fitness.evaluate(requirement(config), &known.scores))
     }
 
     /// Measures a judge that was never measured: 20 to 80 known answers, within the limits of time

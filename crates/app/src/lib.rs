@@ -32,6 +32,7 @@ mod frontend;
 mod grading;
 mod header;
 mod judges;
+mod merge;
 mod options;
 mod otlp;
 mod project;
@@ -63,6 +64,7 @@ pub use grading::{
     GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
 };
 pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET, requirement};
+pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};
 pub use reflection::reflection_grader;

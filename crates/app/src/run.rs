@@ -18,6 +18,7 @@ use crate::skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
 use crate::suite_file::SuiteFile;
 use crate::{baseline, changed, find_run, rejudge, rerun};
 use selftest_config::{Config, ResolvedConfig};
+use selftest_harness::event::RunHeader;
 use selftest_harness::run::execute::RunOptions;
 use selftest_harness::run::plan::{
     PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
@@ -94,6 +95,10 @@ pub(crate) async fn run_cases(
             .hint(Some("state what models cost in `prices.models` of the config")));
     }
     let mut plan = plan_cases(args, &resolved.config, suite)?;
+    let shard = args.shard.map(|shard| shard.describe(&plan));
+    if let Some(shard) = args.shard {
+        shard.retain_own(&mut plan);
+    }
     if plan.is_empty() {
         match args.shard {
             Some(shard) => project.notify(&format!("nothing to run: shard {shard} has no case\n")),
@@ -124,7 +129,7 @@ pub(crate) async fn run_cases(
         // Fail before the first case if the system under test takes no skills.
         prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
-    let header = Arc::new(setup.header(run_id, &plan, &prepared));
+    let header = Arc::new(RunHeader { shard, ..setup.header(run_id, &plan, &prepared) });
     if let Some(digest) = &sut_digest {
         let weights = prepared.sut_weights.as_deref();
         changed::name_cases(resolved, &header, (digest, weights), &mut plan)?;
@@ -154,7 +159,7 @@ pub(crate) async fn run_cases(
     Ok(Some(conducted))
 }
 
-/// Plans the cases of a suite, or the scenarios from which cases are generated.
+/// Plans the cases of a suite, or the scenarios from which cases are generated, of all shards.
 pub fn plan_cases(
     args: &RunSettings,
     config: &Config,
@@ -194,11 +199,7 @@ pub fn plan_cases(
         }
         None => plan(&config.scenarios, &selection, defaults(config)),
     };
-    let mut planned = planned.map_err(|why| AppError::usage(anyhow!(why)))?;
-    if let Some(shard) = args.shard {
-        shard.retain_own(&mut planned);
-    }
-    Ok(planned)
+    planned.map_err(|why| AppError::usage(anyhow!(why)))
 }
 
 fn defaults(config: &Config) -> ScenarioDefaults {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use rand::RngExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::calibration::judge_calibration;
 use crate::error::AppError;
@@ -42,6 +42,7 @@ use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
 use selftest_models::breaker::Outages;
+use selftest_models::cassette::{CassetteManifest, RecordedJudge};
 use selftest_models::locator::ModelLocator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
@@ -53,6 +54,10 @@ use selftest_text::wording::plural;
 
 /// Maximum number of file names given to the generator.
 const MAX_NAMED_FILES: usize = 40;
+/// Variables that name a build, the same in all of its jobs, in GitHub Actions, GitLab, Buildkite and
+/// Jenkins.
+const BUILD_VARIABLES: [&str; 4] =
+    ["GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILDKITE_BUILD_ID", "BUILD_TAG"];
 /// Number of tokens of project files to choose from, if no chat model is shown them.
 const MAX_SHOWN_TOKENS: u32 = 40_000;
 /// `EarlierState` runs whose prompts are not asked again.
@@ -165,7 +170,10 @@ impl RunSetup<'_> {
         let config = &self.resolved.config;
         let redactor = Arc::new(self.project.redactor(self.resolved));
         let begun = self.earlier.and_then(|earlier| earlier.header);
+        let replayed = self.replayed()?;
         let seed = begun.map(|header| header.seed).or(self.args.trials.seed);
+        let seed = seed.or(replayed.as_ref().map(|recorded| recorded.seed));
+        let seed = seed.or_else(|| self.args.shard.map(|_| self.seed_of_shards()));
         let seed = seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
         let to_generate: Vec<Scenario> = plan
             .iter()
@@ -221,7 +229,7 @@ impl RunSetup<'_> {
         let budget =
             models.chat.as_ref().map_or(MAX_SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
         let files = project::read_project_files(&self.project.folder, &hidden, budget, &redactor);
-        let material = self.material(&files);
+        let material = self.material(&files, replayed.is_some());
         let is_declared = self.suite.is_some() && config.sut.identity.is_some();
         let sut_weights = match models.chat.as_ref().filter(|_| is_declared) {
             Some((model, _)) => model.fingerprint().await,
@@ -262,7 +270,7 @@ impl RunSetup<'_> {
             }
             Ok(weights(&all).await)
         };
-        let judging = self.judging(models.judges, &library, &mut names);
+        let judging = self.judging(models.judges, &library, &mut names, (seed, replayed));
         let (weights, (judge, calibration)) = tokio::try_join!(check, judging)?;
         names.weights = weights;
         let watch = Some(Arc::new(self.watch(record)));
@@ -309,7 +317,15 @@ impl RunSetup<'_> {
         let weights = weights(&all).await;
         let mut names = RunModels { generator, sut, weights, ..models.names() };
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
-        let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
+        let seed = self
+            .earlier
+            .and_then(|earlier| earlier.header)
+            .map(|begun| begun.seed)
+            .or(self.args.trials.seed)
+            .unwrap_or(report.seed);
+        let recorded = (seed, self.replayed()?);
+        let (judge, calibration) =
+            self.judging(models.judges, &library, &mut names, recorded).await?;
         let runner = Runner {
             generator: None,
             prefetch: PromptPrefetch::default(),
@@ -322,12 +338,7 @@ impl RunSetup<'_> {
             commands: Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?)),
             redactor,
             outages,
-            seed: self
-                .earlier
-                .and_then(|earlier| earlier.header)
-                .map(|begun| begun.seed)
-                .or(self.args.trials.seed)
-                .unwrap_or(report.seed),
+            seed,
             watch: None,
         };
         let sut_weights = None;
@@ -340,17 +351,50 @@ impl RunSetup<'_> {
         })
     }
 
-    /// The judges and what labels say of them; what is known of them goes to their names.
+    /// Returns the seed that all shards of a run share without knowing of each other: it depends on
+    /// the cases, and in CI on the build.
+    fn seed_of_shards(&self) -> u64 {
+        let variables = &self.project.environment.variables;
+        let build: Vec<Option<&String>> =
+            BUILD_VARIABLES.iter().map(|name| variables.get(*name)).collect();
+        let suite = self.suite.map(|suite| suite.describe(self.args.repeats).digest);
+        let scenarios = &self.resolved.config.scenarios;
+        let digest = digest::json_sha256_hex(json!([build, suite, scenarios]));
+        u64::from_str_radix(&digest[..16], 16).unwrap_or_default() >> 11
+    }
+
+    /// Returns the manifest of the cassette that is replayed, if there is one.
+    fn replayed(&self) -> Result<Option<CassetteManifest>, AppError> {
+        for folder in self.cassettes() {
+            if let Some(manifest) = CassetteManifest::read(&folder)? {
+                return Ok(Some(manifest));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The judges and what labels say of them; what is known of them goes to their names. `seed` and
+    /// what is known of the judge go to the manifest of a recording.
     async fn judging(
         &self,
         models: Vec<Arc<dyn ChatModel>>,
         library: &PromptLibrary,
         names: &mut RunModels,
+        (seed, replayed): (u64, Option<CassetteManifest>),
     ) -> Result<(Option<Arc<JudgePanel>>, JudgeCalibration), AppError> {
         let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
+        let known = replayed.and_then(|manifest| manifest.judge);
+        let known = known.and_then(|judge| judge.measurement);
+        let mut recorded = Vec::new();
         for model in models {
             let name = model.id().to_owned();
-            let (judge, identity) = self.judge(model, library).await;
+            let asked = Arc::clone(&model);
+            let (judge, identity) = self.judge(model, library, known.clone()).await;
+            if self.args.record.is_some() {
+                let measurement = identity.measurement(&self.project.environment.models);
+                let weights = identity.weights();
+                recorded.push(RecordedJudge::of(&*asked, weights, measurement).await);
+            }
             let weights = identity.weights().to_owned();
             if let Some(other) = members.iter().find(|member| member.weights == weights) {
                 return Err(same_judge(&[other.model.clone(), name]));
@@ -358,6 +402,11 @@ impl RunSetup<'_> {
             let (method, fitness) = (identity.method(), judge.fitness().cloned());
             members.push(PanelMember { model: name, weights, method, fitness });
             judges.push(Arc::new(judge));
+        }
+        if let Some(folder) = &self.args.record {
+            // A cassette stands for one judge.
+            let judge = (recorded.len() == 1).then(|| recorded.remove(0));
+            CassetteManifest::new(seed, judge).write(&self.project.path(folder))?;
         }
         let rubric = &self.resolved.rubric;
         let Some(panel) = JudgePanel::new(judges, rubric.clone()) else {
@@ -395,13 +444,14 @@ impl RunSetup<'_> {
         &self,
         model: Arc<dyn ChatModel>,
         library: &PromptLibrary,
+        recorded: Option<Value>,
     ) -> (Judge, JudgeIdentity) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
-        let judge_by = |settings| {
+        let judge_by = |model: &Arc<dyn ChatModel>, settings| {
             let context_tokens = config.models.context_tokens;
-            Judge::new(Arc::clone(&model), settings, context_tokens, rubric.clone())
+            Judge::new(Arc::clone(model), settings, context_tokens, rubric.clone())
         };
-        let judge = judge_by(config.judge.clone());
+        let judge = judge_by(&model, config.judge.clone());
         let method = judge.method(library).await;
         if config.judge.samples > 1 && method.takes_readings() {
             let (name, samples) = (model.id(), config.judge.samples);
@@ -412,15 +462,16 @@ impl RunSetup<'_> {
         }
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
-        let known = match identity.fitness(environment, config) {
+        let recorded = recorded.and_then(|known| identity.recorded_fitness(known, config));
+        let known = match recorded.or_else(|| identity.fitness(environment, config)) {
             Some(fitness) => Some(fitness),
             None if config.judge.certificate == JudgeCertificate::Auto
                 && config.judge.min_auc > 0.0
                 // A cassette holds the calls of its run alone.
-                && !model.id().starts_with("cassette/")
-                && self.args.record.is_none() =>
+                && !model.id().starts_with("cassette/") =>
             {
-                let measured = judge_by(config.judge.for_measurement()).with_all_readings();
+                let model = model.unrecorded().unwrap_or_else(|| Arc::clone(&model));
+                let measured = judge_by(&model, config.judge.for_measurement()).with_all_readings();
                 let certified = identity.certify(self.project, config, &measured, library);
                 Some(Box::pin(certified).await)
             }
@@ -438,13 +489,15 @@ impl RunSetup<'_> {
     }
 
     /// The material of cases: the files that the system under test can see, and what was asked
-    /// before. Whoever gives a seed wants the same cases again.
-    fn material(&self, files: &[ProjectFile]) -> GeneratorMaterial {
+    /// before. A given seed, a recording and its replay give the same cases again.
+    fn material(&self, files: &[ProjectFile], is_replay: bool) -> GeneratorMaterial {
         let source = |file: &ProjectFile| SourceFile {
             path: file.path.clone(),
             text: file.own_text().to_owned(),
         };
-        let asked_before = if self.args.trials.seed.is_some() {
+        let is_repeatable =
+            self.args.trials.seed.is_some() || self.args.record.is_some() || is_replay;
+        let asked_before = if is_repeatable {
             BTreeSet::new()
         } else {
             let (folder, _) = self.project.report_folders(self.resolved);

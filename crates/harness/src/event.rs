@@ -186,6 +186,18 @@ pub struct SuiteRun {
     pub allowed_commands: Vec<String>,
 }
 
+/// The part of the cases that a run executes, if several machines divide them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShardRun {
+    /// Number of this shard, from 1.
+    pub number: usize,
+    /// Number of shards.
+    pub of: usize,
+    /// Ids of the planned scenarios of all shards in order; with repeats, each occurs once per
+    /// repeat.
+    pub scenarios: Vec<String>,
+}
+
 /// The experiment that a run is one arm of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentRun {
@@ -293,6 +305,8 @@ pub struct RunHeader {
     pub prices: Option<ModelPrices>,
     /// The suite. Absent if a generator writes the cases.
     pub suite: Option<SuiteRun>,
+    /// The shard, if the run executes a part of the cases.
+    pub shard: Option<ShardRun>,
     /// The experiment that the run is part of.
     pub experiment: Option<ExperimentRun>,
     /// The run whose answers are judged again. Absent if the system under test is asked.

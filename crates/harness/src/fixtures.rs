@@ -96,6 +96,7 @@ pub fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
         calibration: JudgeCalibration::None,
         prices: Some(prices()),
         suite: None,
+        shard: None,
         experiment: None,
         rejudged: None,
         notices: Vec::new(),

@@ -1,7 +1,8 @@
 //! Cassettes: replies recorded by request digest and replayed without a model.
 //!
 //! Each reply is one readable, diffable JSON file, `<digest>-<n>.json`. The n-th call with the same
-//! digest gets the n-th recording, so repeats stay distinct.
+//! digest gets the n-th recording, so repeats stay distinct. `cassette.json` beside them holds the
+//! seed of the run and what is known of its judge: both decide what is asked.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,99 @@ use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 const DIGEST_LENGTH: usize = 16;
 /// Maximum size in bytes of a recording file to read.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// Name of the file that states what the replies alone do not.
+const MANIFEST: &str = "cassette.json";
+/// Version of the manifest. Incremented when a key changes its meaning or is removed.
+const MANIFEST_VERSION: u32 = 1;
+
+/// Facts of a recorded run that decide which requests are made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CassetteManifest {
+    version: u32,
+    /// Seed of the recorded run.
+    pub seed: u64,
+    /// The judge; absent if the run had none, or a panel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<RecordedJudge>,
+}
+
+/// The judge of a recorded run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedJudge {
+    /// Full name of the model.
+    pub model: String,
+    /// Digest of its weights, or its name if no digest is available.
+    pub weights: String,
+    /// See [`ChatModel::supports_logprobs`].
+    pub supports_logprobs: bool,
+    /// See [`ChatModel::supports_decisions`].
+    pub supports_decisions: bool,
+    /// See [`ChatModel::supports_scoring`].
+    pub supports_scoring: bool,
+    /// Its measurement, in the format of the register of judges. Absent if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<Value>,
+}
+
+impl RecordedJudge {
+    /// Describes a model as a judge.
+    pub async fn of(model: &dyn ChatModel, weights: &str, measurement: Option<Value>) -> Self {
+        Self {
+            model: model.id().to_owned(),
+            weights: weights.to_owned(),
+            supports_logprobs: model.supports_logprobs().await,
+            supports_decisions: model.supports_decisions().await,
+            supports_scoring: model.supports_scoring(),
+            measurement,
+        }
+    }
+}
+
+impl CassetteManifest {
+    /// Creates the manifest of a run.
+    pub const fn new(seed: u64, judge: Option<RecordedJudge>) -> Self {
+        Self { version: MANIFEST_VERSION, seed, judge }
+    }
+
+    /// Reads the manifest of a cassette. Recordings of earlier versions have none.
+    pub fn read(folder: &Path) -> Result<Option<Self>, ModelError> {
+        let path = folder.join(MANIFEST);
+        let failed = |why: String| ModelError::Engine {
+            what: format!("{}: {why}", path.display()),
+            hint: Some("record again with --record <dir>".to_owned()),
+        };
+        let bytes = match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Ok(metadata) if metadata.len() > MAX_FILE => {
+                return Err(failed(format!("it has more than {MAX_FILE} bytes")));
+            }
+            _ => std::fs::read(&path).map_err(|error| failed(error.to_string()))?,
+        };
+        let manifest: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| failed(format!("it is no manifest of a cassette: {error}")))?;
+        if manifest.version != MANIFEST_VERSION {
+            let version = manifest.version;
+            return Err(failed(format!(
+                "it has the version {version}, and this selftest knows {MANIFEST_VERSION} only"
+            )));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Writes the manifest to the folder of a cassette, which is created if it is missing.
+    pub fn write(&self, folder: &Path) -> Result<(), ModelError> {
+        let path = folder.join(MANIFEST);
+        let failed = |why: &dyn std::fmt::Display| {
+            ModelError::engine(format!("cannot write {}: {why}", path.display()), None)
+        };
+        let json = serde_json::to_string_pretty(self).map_err(|error| failed(&error))?;
+        std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+        std::fs::write(&path, json + "\n").map_err(|error| failed(&error))
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct RecordedCall {
@@ -136,6 +230,10 @@ impl ChatModel for RecordingModel {
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
+
+    fn unrecorded(&self) -> Option<Arc<dyn ChatModel>> {
+        Some(Arc::clone(&self.inner))
+    }
 }
 
 /// A model that replays a folder of recordings.
@@ -144,6 +242,7 @@ pub struct Cassette {
     folder: PathBuf,
     recordings: HashMap<String, RecordedCall>,
     counts: OccurrenceCounts,
+    judge: Option<RecordedJudge>,
 }
 
 impl Cassette {
@@ -163,6 +262,9 @@ impl Cassette {
             else {
                 continue;
             };
+            if name == MANIFEST {
+                continue;
+            }
             let too_long = path.metadata().is_ok_and(|metadata| metadata.len() > MAX_FILE);
             let recording = std::fs::read(&path)
                 .ok()
@@ -171,7 +273,9 @@ impl Cassette {
                 .ok_or_else(|| failed(format!("{} is not a recording", path.display())))?;
             recordings.insert(name.to_owned(), recording);
         }
-        if recordings.is_empty() {
+        let manifest = CassetteManifest::read(folder)?;
+        // Where rules and checks decide everything, no model is asked.
+        if recordings.is_empty() && manifest.is_none() {
             return Err(failed(format!("the cassette {} is empty", folder.display())));
         }
         Ok(Self {
@@ -179,6 +283,7 @@ impl Cassette {
             folder: folder.to_owned(),
             recordings,
             counts: OccurrenceCounts::default(),
+            judge: manifest.and_then(|manifest| manifest.judge),
         })
     }
 
@@ -193,6 +298,12 @@ impl Cassette {
         let occurrence = next_occurrence(&self.counts, &digest);
         if let Some(recording) = self.recordings.get(&file_name(&digest, occurrence)) {
             return Ok(recording.reply.clone());
+        }
+        // A reading is not sampled. Cases that run side by side may take it more often than it was
+        // recorded.
+        let first = self.recordings.get(&file_name(&digest, 1)).map(|recording| &recording.reply);
+        if let Some(reply) = first.filter(|reply| reply.is_reading()) {
+            return Ok(reply.clone());
         }
         let difference = if occurrence > 1
             && self.recordings.contains_key(&file_name(&digest, occurrence - 1))
@@ -235,17 +346,31 @@ impl ChatModel for Cassette {
     }
 
     fn supports_logprobs(&self) -> BoxFuture<'_, bool> {
-        let tells = self.recordings.values().any(|one| one.reply.first_token.is_some());
+        let tells = match &self.judge {
+            Some(judge) => judge.supports_logprobs,
+            None => self.recordings.values().any(|one| one.reply.first_token.is_some()),
+        };
         Box::pin(async move { tells })
     }
 
     fn supports_decisions(&self) -> BoxFuture<'_, bool> {
-        let decides = self.recordings.values().any(|one| one.reply.decisions.is_some());
+        let decides = match &self.judge {
+            Some(judge) => judge.supports_decisions,
+            None => self.recordings.values().any(|one| one.reply.decisions.is_some()),
+        };
         Box::pin(async move { decides })
     }
 
     fn supports_scoring(&self) -> bool {
-        self.recordings.values().any(|one| one.reply.likelihood.is_some())
+        match &self.judge {
+            Some(judge) => judge.supports_scoring,
+            None => self.recordings.values().any(|one| one.reply.likelihood.is_some()),
+        }
+    }
+
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        // The same weights under another name are the same judge.
+        Box::pin(async { self.judge.as_ref().map(|judge| judge.weights.clone()) })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
@@ -359,6 +484,24 @@ mod tests {
         assert_eq!(cassette.chat(&other_nonce).await.unwrap().text, "n1 b 3");
         let again = cassette.chat(&request("a", 9, None)).await.unwrap_err();
         assert!(again.to_string().contains("recorded 2 times"), "{again}");
+    }
+
+    #[tokio::test]
+    async fn a_manifest_is_no_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(CassetteManifest::read(folder.path()).unwrap(), None);
+        let judge = RecordedJudge::of(&Echo, "w", Some(serde_json::json!({ "auc": 0.9 }))).await;
+        let manifest = CassetteManifest::new(7, Some(judge));
+        manifest.write(folder.path()).unwrap();
+        assert_eq!(CassetteManifest::read(folder.path()).unwrap(), Some(manifest));
+        let cassette = Cassette::open(Path::new("c"), folder.path()).unwrap();
+        assert_eq!(cassette.fingerprint().await.as_deref(), Some("w"));
+        assert!(!cassette.supports_scoring());
+        for (text, why) in [("{}", "version"), (r#"{"version": 9, "seed": 1}"#, "version 9")] {
+            std::fs::write(folder.path().join(MANIFEST), text).unwrap();
+            let error = CassetteManifest::read(folder.path()).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(MANIFEST), "{error}");
+        }
     }
 
     #[tokio::test]

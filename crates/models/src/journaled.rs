@@ -238,6 +238,10 @@ impl ChatModel for JournaledModel {
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
+
+    fn unrecorded(&self) -> Option<Arc<dyn ChatModel>> {
+        self.inner.unrecorded()
+    }
 }
 
 #[cfg(test)]

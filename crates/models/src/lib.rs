@@ -95,6 +95,12 @@ pub trait ChatModel: Send + Sync {
         Box::pin(async { None })
     }
 
+    /// Returns the model behind a recorder, for calls that are no part of a recorded run; `None` if
+    /// calls are not recorded.
+    fn unrecorded(&self) -> Option<Arc<dyn ChatModel>> {
+        None
+    }
+
     /// Removes the user's secrets from a text for reports.
     fn redact(&self, text: &Arc<str>) -> Arc<str> {
         Arc::clone(text)
@@ -405,6 +411,13 @@ pub struct ChatReply {
     /// Digest of the request if it was already computed, because computing it is slow.
     #[serde(skip)]
     pub request_digest: Option<String>,
+}
+
+impl ChatReply {
+    /// Returns true if the reply holds probabilities, which are the same each time, and no sample.
+    pub const fn is_reading(&self) -> bool {
+        self.first_token.is_some() || self.likelihood.is_some() || self.decisions.is_some()
+    }
 }
 
 /// Likelihood of a text as a model's reply.

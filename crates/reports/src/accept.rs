@@ -73,17 +73,19 @@ fn baseline_case(trials: &TrialGroup<'_>) -> Option<BaselineCase> {
     if trials.was_not_run() {
         return None;
     }
-    Some(BaselineCase {
+    let accepted = BaselineCase {
         id: trials.id().to_owned(),
         digest,
         result: RepeatedResult::of(trials.passed(), trials.decided()),
         passed: trials.passed(),
         trials: trials.all(),
+        first_trials: None,
         score: trials.score(),
         judged: case.case.as_ref().is_some_and(GeneratedCase::needs_judge),
         threshold: case.threshold,
         safety_floor: case.safety_floor,
-    })
+    };
+    Some(accepted.with_first_trials(trials.first_trials()))
 }
 
 #[cfg(test)]
@@ -162,12 +164,13 @@ mod tests {
             planned: cases.iter().map(|case| case.scenario.id.clone()).collect(),
             existing: None,
             confirm: 2,
+            is_over: false,
         };
         let weighed = |cases: &[Arc<CaseResult>]| {
             let all: Vec<&CaseResult> = cases.iter().map(|case| &**case).collect();
             let finding = gate.finding(all.iter().copied(), &[]);
             let regressions = finding.cases_with(CaseChange::Regression).count();
-            (gate.to_confirm(&all).len(), regressions)
+            (gate.to_confirm(&all, true).len(), regressions)
         };
         assert_eq!(weighed(&cases), (0, 0));
         let passed = Rerun::from((*cases[0]).clone());

@@ -113,6 +113,9 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
     if gate.beyond_chance {
         text.push_str("> Too many failures to be flakiness; nothing was retried.\n\n");
     }
+    if let Some(why) = gate.pooled_sentence() {
+        let _ = writeln!(text, "> {why}.\n");
+    }
     if gate.compared == 0 {
         text.push_str("> Nothing could be compared with the baseline.\n\n");
     }
@@ -299,6 +302,8 @@ mod tests {
             baseline_run_id: "selftest-20260205-0800-mnpqrs".to_owned(),
             judge_difference: None,
             attribution: None,
+            anchors: Vec::new(),
+            pooled: None,
             compared: 12,
             passed_before: 10,
             trials_needed: 3,

@@ -26,6 +26,7 @@ mod case_texts;
 mod case_view;
 mod index;
 mod markdown;
+pub mod merge;
 mod recommendations;
 mod state;
 mod trend;

@@ -22,6 +22,15 @@ pub fn unlikely_count(trials: usize, chance: f64, unlikely: f64) -> usize {
     1
 }
 
+/// Returns the probability of at least this many successes in trials with this chance each.
+pub fn binomial_tail(successes: u64, trials: u64, chance: f64) -> f64 {
+    let (hit, missed) = (chance.ln(), (1.0 - chance).ln());
+    let of = |count: u64| {
+        (ln_binomial(trials, count) + real(count) * hit + real(trials - count) * missed).exp()
+    };
+    (successes..=trials).map(of).sum::<f64>().min(1.0)
+}
+
 /// Returns the upper bound of a share with a one-sided confidence, given this many successes.
 /// Clopper and Pearson, "The use of confidence or fiducial limits" (1934). It is 1 without trials.
 pub fn upper_bound(successes: u64, trials: u64, confidence: f64) -> f64 {
@@ -52,6 +61,9 @@ mod tests {
 
     #[test]
     fn tails_of_the_binomial() {
+        assert!((binomial_tail(6, 10, 0.1) - 0.000_147).abs() < 1e-6);
+        assert!((binomial_tail(4, 8, 0.1) - 0.005_024).abs() < 1e-6);
+        assert_eq!((binomial_tail(0, 8, 0.1), binomial_tail(9, 8, 0.1)), (1.0, 0.0));
         // P(X >= 6) = 0.000147, P(X >= 5) = 0.001635 for ten trials at 0.1.
         assert_eq!(unlikely_count(10, 0.1, 0.001), 6);
         assert_eq!(unlikely_count(10, 0.1, 0.002), 5);

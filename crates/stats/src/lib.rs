@@ -28,13 +28,14 @@ mod ranks;
 mod reliability;
 mod ridge;
 mod risk;
+mod sequential;
 #[cfg(test)]
 mod simulation;
 mod variance;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
-pub use binomial::{unlikely_count, upper_bound};
+pub use binomial::{binomial_tail, unlikely_count, upper_bound};
 pub use bootstrap::bootstrap_mean;
 pub use difference::proportion_difference;
 pub use fisher::fisher_exact;
@@ -52,6 +53,7 @@ pub use ranks::mann_whitney;
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
 pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out, sigmoid};
 pub use risk::{RISK_CONFIDENCE, RiskBounds};
+pub use sequential::{SequentialDecision, SequentialTest, multiplied_odds};
 pub use variance::{VarianceComponents, variance_components};
 
 /// Half the width of a two-sided 95 % interval, in standard errors.

@@ -6,12 +6,15 @@ mod github;
 use anyhow::anyhow;
 use clap::Subcommand;
 use comment::CommentArgs;
-use selftest_app::{AppError, CiReports, RunSettings, case_sources, check_once, find_report_file};
+use selftest_app::{
+    AppError, CiReports, RunSettings, case_sources, check_once, find_report_file, merge_shards,
+};
 use selftest_reports::ci::ReportRequest;
 
-use crate::args::GlobalArgs;
-use crate::exit::Exit;
+use crate::args::{Format, GlobalArgs};
+use crate::exit::{Exit, TABLE};
 use crate::ui;
+use crate::ui::Terminal;
 
 /// Actions on the reports of a run.
 #[derive(Debug, Subcommand)]
@@ -25,6 +28,24 @@ pub enum ReportAction {
         /// ctrf=PATH, github
         #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
         report: Vec<ReportRequest>,
+    },
+    /// Merge the reports of all shards (`--shard 1/4` …) into one run with one gate, and write its
+    /// reports
+    #[command(after_help = TABLE)]
+    Merge {
+        /// The shards: run ids or JSON reports
+        #[arg(required = true, num_args = 1..)]
+        shards: Vec<String>,
+        /// Write these reports of the merged run too, comma-separated or repeated: junit=PATH,
+        /// html=PATH, md=PATH, json=PATH, ctrf=PATH, sarif=PATH, github, otlp=URL
+        #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
+        report: Vec<ReportRequest>,
+        /// Format of stdout
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        /// Exit 0 if a case failed or has no verdict
+        #[arg(long)]
+        exit_zero: bool,
     },
     /// Write a run as a comment on a GitHub pull request, or update the existing comment; the token
     /// is that of `GITHUB_TOKEN` or `GH_TOKEN`
@@ -40,6 +61,13 @@ Exit codes:
 pub(super) async fn execute(action: &ReportAction, global: &GlobalArgs) -> Result<Exit, AppError> {
     match action {
         ReportAction::Write { run, report } => write(run, report, global).await,
+        ReportAction::Merge { shards, report, format, exit_zero } => {
+            let terminal = Terminal::new(global, false);
+            let project = ui::open_with(global, terminal)?;
+            let run = merge_shards(&project, shards, report).await?;
+            terminal.print_run(&run, *format)?;
+            Exit::of_run(&run, *exit_zero)
+        }
         ReportAction::Comment(args) => comment::execute(args, global).await,
     }
 }

@@ -1,5 +1,6 @@
 //! `selftest run`: runs the scenarios or a suite, or resumes a run.
 
+mod agent_files;
 mod ci;
 mod watch;
 
@@ -24,7 +25,8 @@ pub struct RunCommand {
     /// Options that decide results.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Run again whenever the configuration, the prompts or the suite change, until Ctrl-C
+    /// Run again whenever the configuration, the prompts, the suite or the files of the program
+    /// under test change, until Ctrl-C
     #[arg(
         long,
         conflicts_with_all = ["rerun_failed", "resume", "ci"],

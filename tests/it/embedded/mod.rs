@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::cassette::essence;
 use crate::grade::recording::{Recording, id};
 use crate::model_server::ModelServer;
+use crate::report::Report;
 use crate::server::site::Site;
-use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config, scenarios};
+use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config, files, scenarios};
 
 /// Two engines at once on two cores take many times as long as one after the other, and a
 /// case has its time limit. Held by every test that computes. Where each test has a process of its
@@ -55,6 +57,70 @@ fn two_cases_from_end_to_end_without_any_server() {
         assert_ne!(case.unscored_reason(), Some("truncated"), "{case}");
     }
     assert!(run.markdown().contains("embedded/smollm2-135m"));
+}
+
+#[test]
+fn a_recording_of_the_defaults_gives_the_same_report_again() {
+    let _turn = turn();
+    let project = || {
+        Workspace::new()
+            .config(format!("version: 1\nscenarios:\n{CLEAR}{FLOW}"))
+            .file("README.md", "# Zebrafish\n\nA library that counts stripes.\n")
+    };
+    let workspace = with_cache(project());
+    let record = ["--record=cassettes/all", "--exit-zero", "--format=json"];
+    let recorded = workspace.clone().args(record).run().exit(0).stdout_report();
+    // Neither the weights nor what is known of the judge on this machine is needed.
+    let elsewhere = project();
+    copy(&workspace.path("cassettes"), &elsewhere.path("cassettes"));
+    let replay = ["--model=cassette/cassettes/all", "--offline", "--exit-zero", "--format=json"];
+    let replayed = elsewhere.args(replay).run().exit(0).stdout_report();
+    assert_eq!(essence(&replayed), essence(&recorded), "{replayed}");
+}
+
+#[test]
+fn readings_of_the_default_judge_are_recorded() {
+    let _turn = turn();
+    let case = |id: &str, reference: &str| {
+        format!(
+            "  - scenario: {{ id: {id}, description: d, expected_status: COMPLETE }}\n    \
+             prompt: What does {id} do?\n    reference: {reference}\n"
+        )
+    };
+    let cases =
+        [case("alpha", "It counts stripes."), case("beta", "It draws maps of rivers.")].concat();
+    let project = || {
+        Workspace::new()
+            .config("version: 1\nsut: { command: { run: [/bin/sh, agent.sh], protocol: text } }\n")
+            .file("agent.sh", "echo 'It counts the stripes of fish.'\n")
+            .file("config/suites/mine.yaml", format!("version: 1\ncases:\n{cases}"))
+    };
+    let arguments = |more: &[&str]| {
+        let fixed = ["--suite=config/suites/mine.yaml", "--repeats=2", "--exit-zero"];
+        let all = fixed.iter().chain(&["--format=json"]).chain(more);
+        all.map(|word| (*word).to_owned()).collect::<Vec<_>>()
+    };
+    let workspace = with_cache(project());
+    let recorded = workspace.clone().args(arguments(&["--record=tape"])).run().exit(0);
+    let recorded = recorded.stdout_report();
+    let read = recorded.cases().iter().any(|case| !case.judge_calls().is_empty());
+    assert!(read, "the judge was asked: {recorded}");
+    let elsewhere = project();
+    copy(&workspace.path("tape"), &elsewhere.path("tape"));
+    let replay = arguments(&["--judge-model=cassette/tape", "--offline", "--concurrency=4"]);
+    let replayed = elsewhere.args(replay).run().exit(0).stdout_report();
+    assert_eq!(essence(&replayed), essence(&recorded), "{replayed}");
+    let fitness = |report: &Report| report.0["models"]["judge_fitness"].clone();
+    assert_eq!(fitness(&replayed), fitness(&recorded));
+}
+
+/// Copies the files of a folder.
+fn copy(from: &Path, to: &Path) {
+    for file in files(from) {
+        let to = to.join(file.strip_prefix(from).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(&file, to).unwrap();
+    }
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{MeasureComparison, PairOutcome, PairedMeasure, mean};
+use super::comparison::{
+    MeasureComparison, PairOutcome, PairedMeasure, SCORE_TIE, SHARE_TIE, mean,
+};
 use super::conclusion::{Conclusion, ConclusionScope, conclude};
 use super::within_cases::WithinCaseTests;
 use super::{Arms, ExperimentTrial};
@@ -59,8 +61,18 @@ pub struct PairedCase {
     pub duration_ms: Arms<Option<f64>>,
     /// Mean tokens of the system under test.
     pub tokens: Arms<Option<f64>>,
-    /// Winner by score. Absent if one arm has no score.
+    /// Winner by passes and by score. Absent if no trial of one arm has a verdict.
     pub decided: Option<PairOutcome>,
+}
+
+impl PairedCase {
+    /// Returns true if every trial with a verdict passed without the change and failed with it.
+    pub fn is_new_failure(&self) -> bool {
+        let passes = |arm: Option<f64>, share: f64| {
+            arm.is_some_and(|passed| (passed - share).abs() < SHARE_TIE)
+        };
+        passes(self.pass_rate.control, 1.0) && passes(self.pass_rate.treatment, 0.0)
+    }
 }
 
 /// Pairs the trials by case and compares the arms.
@@ -98,8 +110,8 @@ pub fn analyse(trials: &[ExperimentTrial]) -> ExperimentAnalysis {
     let of = |measure: fn(&PairedCase) -> Arms<Option<f64>>| -> Vec<Arms<f64>> {
         cases.iter().filter_map(|case| measure(case).both()).collect()
     };
-    let mut score = MeasureComparison::of(&of(|case| case.score));
-    let mut pass_rate = MeasureComparison::of(&of(|case| case.pass_rate));
+    let mut score = MeasureComparison::of(&of(|case| case.score), SCORE_TIE);
+    let mut pass_rate = MeasureComparison::of(&of(|case| case.pass_rate), SHARE_TIE);
     // Two tests are made on the same trials, so both p-values are corrected.
     let corrected = holm(&[score.p_value, pass_rate.p_value]);
     (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
@@ -140,14 +152,17 @@ fn paired(name: &str, trials: &Arms<Vec<&ExperimentTrial>>) -> PairedCase {
         trials.as_ref().map(|trials| mean(trials.iter().filter_map(|trial| value(trial))))
     };
     let score = means(|trial| trial.overall.map(Score::get));
+    let pass_rate = means(passed);
+    let by_passes = pass_rate.both().map(|rates| PairOutcome::of(rates, SHARE_TIE));
+    let by_scores = score.both().map(|scores| PairOutcome::of(scores, SCORE_TIE));
     PairedCase {
         case: name.to_owned(),
         trials: trials.as_ref().map(|trials| u32::try_from(trials.len()).unwrap_or(u32::MAX)),
         score,
-        pass_rate: means(passed),
+        pass_rate,
         duration_ms: means(|trial| trial.duration_ms.map(real)),
         tokens: means(|trial| trial.tokens.map(real)),
-        decided: score.both().map(PairOutcome::of),
+        decided: PairOutcome::combined(by_passes, by_scores),
     }
 }
 

@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::Arms;
 use selftest_stats::{Interval, paired_difference, sign_test};
 
-/// Scores and shares closer than this are a tie: sums in binary floating point differ in their last
-/// bits.
-const TIE: f64 = 1e-9;
+/// Shares closer than this are a tie: sums in binary floating point differ in their last bits.
+pub(super) const SHARE_TIE: f64 = 1e-9;
+
+/// Scores closer than this are a tie: reports show two decimals, and a difference that they do not
+/// show is none.
+pub(super) const SCORE_TIE: f64 = 0.005;
 
 /// A measure over the cases that have it in both arms.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -50,15 +53,28 @@ pub enum PairOutcome {
     Tie,
     /// Worse.
     Loss,
+    /// The score is better and fewer trials pass, or the other way round.
+    Mixed,
 }
 
 impl PairOutcome {
-    pub(super) fn of(means: Arms<f64>) -> Self {
+    /// Compares two means. Those closer than `tie` are equal.
+    pub(super) fn of(means: Arms<f64>, tie: f64) -> Self {
         match means.treatment - means.control {
-            difference if difference.abs() < TIE => Self::Tie,
+            difference if difference.abs() < tie => Self::Tie,
             difference if difference > 0.0 => Self::Win,
             _ => Self::Loss,
         }
+    }
+
+    /// Combines the outcomes by passes and by scores; `None` if both are absent.
+    pub(super) fn combined(passes: Option<Self>, scores: Option<Self>) -> Option<Self> {
+        Some(match (passes, scores) {
+            (None, outcome) | (outcome, None) => return outcome,
+            (Some(Self::Tie), Some(outcome)) | (Some(outcome), Some(Self::Tie)) => outcome,
+            (Some(one), Some(other)) if one == other => one,
+            (Some(_), Some(_)) => Self::Mixed,
+        })
     }
 }
 
@@ -81,10 +97,11 @@ impl PairedMeasure {
 }
 
 impl MeasureComparison {
-    /// Compares the means of each case, 0.0 to 1.0. The p-value is not corrected yet.
-    pub(super) fn of(cases: &[Arms<f64>]) -> Self {
+    /// Compares the means of each case, 0.0 to 1.0. Those closer than `tie` are equal. The p-value
+    /// is not corrected yet.
+    pub(super) fn of(cases: &[Arms<f64>], tie: f64) -> Self {
         let count = |wanted: PairOutcome| {
-            let found = cases.iter().filter(|case| PairOutcome::of(**case) == wanted).count();
+            let found = cases.iter().filter(|case| PairOutcome::of(**case, tie) == wanted).count();
             u32::try_from(found).unwrap_or(u32::MAX)
         };
         let (wins, losses) = (count(PairOutcome::Win), count(PairOutcome::Loss));

@@ -81,13 +81,18 @@ impl ExperimentAnalysis {
                 passes(pass_rate)
             );
         }
-        if score.measure.cases == 0 {
-            return "no case has a score in both".to_owned();
+        if score.measure.cases.max(pass_rate.measure.cases) == 0 {
+            return "no case has a verdict in both".to_owned();
         }
+        // Checks alone give no scores.
+        let (main, numbers) = match score.measure.cases {
+            0 => (pass_rate, passes(pass_rate)),
+            _ => (score, scores(score)),
+        };
         let differ = |comparison: &MeasureComparison| comparison.wins + comparison.losses;
         let most = differ(score).max(differ(pass_rate));
         if most == 0 {
-            return format!("none of {} differs", cases(score.measure.cases));
+            return format!("none of {} differs", cases(main.measure.cases));
         }
         if most < MIN_CASES {
             let verb = if most == 1 { "differs" } else { "differ" };
@@ -100,14 +105,13 @@ impl ExperimentAnalysis {
                 "{} {verb}, and it takes at least {MIN_CASES}{repeats} to tell a difference from \
                  chance: {}",
                 cases(most),
-                scores(score)
+                numbers
             );
         }
         format!(
-            "a difference like this can be chance: {}, {} ({})",
-            scores(score),
-            record(score),
-            format_p_value(score.p_value)
+            "a difference like this can be chance: {numbers}, {} ({})",
+            record(main),
+            format_p_value(main.p_value)
         )
     }
 }

@@ -135,6 +135,33 @@ fn what_has_no_score_is_counted_and_no_zero() {
 }
 
 #[test]
+fn a_case_is_better_only_if_it_is() {
+    let (control, treatment) = (Arm::Control, Arm::Treatment);
+    let decided = |before: (Option<f64>, bool), now: (Option<f64>, bool)| {
+        let found = analyse(&[
+            trial("x", control, before.0, Some(before.1)),
+            trial("x", treatment, now.0, Some(now.1)),
+        ]);
+        (found.cases[0].decided.unwrap(), found.cases[0].is_new_failure())
+    };
+    use PairOutcome::{Loss, Mixed, Tie, Win};
+    for (before, now, expected) in [
+        ((Some(0.997), true), (Some(1.0), true), (Tie, false)),
+        ((Some(0.9), true), (Some(1.0), true), (Win, false)),
+        ((Some(0.8), true), (Some(0.9), false), (Mixed, true)),
+        ((Some(0.8), false), (Some(0.8), true), (Win, false)),
+        ((None, true), (None, false), (Loss, true)),
+        ((None, false), (None, false), (Tie, false)),
+        ((Some(0.8), true), (None, false), (Loss, true)),
+    ] {
+        assert_eq!(decided(before, now), expected, "{before:?} {now:?}");
+    }
+    // Twice passed, then once of twice: no new failure.
+    let found = analyse(&breaking());
+    assert!(found.cases.iter().all(|case| !case.is_new_failure()));
+}
+
+#[test]
 fn conclusions() {
     let few = |pairs: usize| scored(&vec![(0.2, 0.9); pairs]);
     // Eight small gains, and one loss that outweighs them.

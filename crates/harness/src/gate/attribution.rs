@@ -25,7 +25,7 @@ const SHIFTED: f64 = 0.02;
 const FLIPPED: f64 = 0.2;
 
 /// One answer that a judge scored twice.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Anchor {
     /// Overall scores, 0 to 1, before and now.
     pub scores: [f64; 2],

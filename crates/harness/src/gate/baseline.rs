@@ -9,17 +9,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::pooled::TrialCounts;
 use crate::judge::judge_settings::JudgeMethod;
 use crate::outcome::repeats::RepeatedResult;
 use crate::outcome::{CaseResult, CaseStep};
 use selftest_checks::suite::case_digest;
 use selftest_stats::score::{Score, Threshold};
+use selftest_stats::{TestTail, fisher_exact};
 
 /// Version of the format. Incremented when a key changes its meaning or is removed.
 pub const BASELINE_VERSION: u32 = 1;
 
 /// Name of the file, which is stored next to the configuration.
 pub const BASELINE_FILE: &str = "selftest-baseline.json";
+
+/// P-value below which two accepted runs are those of different agents.
+const CHANGED: f64 = 0.05;
+
+type PairOfCounts = (TrialCounts, TrialCounts);
 
 /// Accepted results of a run, with which later runs are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +80,10 @@ pub struct BaselineCase {
     pub passed: u32,
     /// Total number of trials.
     pub trials: u32,
+    /// Trials that were not retries, in this and in earlier accepted runs of the same case. Absent
+    /// if they are those above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_trials: Option<TrialCounts>,
     /// Mean overall score of the trials that have one; null if none has.
     pub score: Option<Score>,
     /// True if a judge decides part of the case.
@@ -87,6 +98,33 @@ impl BaselineCase {
     /// Returns true if the case passed, so that a failure now would be a regression.
     pub fn passed_all(&self) -> bool {
         self.result == RepeatedResult::Passed
+    }
+
+    /// Returns the trials that were not retries, including those of earlier accepted runs.
+    pub fn first_trials(&self) -> TrialCounts {
+        self.first_trials.unwrap_or_else(|| match self.result {
+            RepeatedResult::Unscored => TrialCounts::default(),
+            // Trials without a verdict are among `trials`.
+            RepeatedResult::Passed => TrialCounts { passed: self.passed, failed: 0 },
+            RepeatedResult::Failed | RepeatedResult::Flaky => {
+                TrialCounts { passed: self.passed, failed: self.trials.saturating_sub(self.passed) }
+            }
+        })
+    }
+
+    /// Records the trials that were not retries.
+    #[must_use]
+    pub fn with_first_trials(mut self, counts: TrialCounts) -> Self {
+        self.first_trials = None;
+        self.first_trials = (self.first_trials() != counts).then_some(counts);
+        self
+    }
+
+    /// Returns true if a pass means the same in both, apart from the judge.
+    fn is_same_case(&self, other: &Self) -> bool {
+        let limits = |case: &Self| case.judged.then_some((case.threshold, case.safety_floor));
+        (&self.id, &self.digest, self.judged) == (&other.id, &other.digest, other.judged)
+            && limits(self) == limits(other)
     }
 }
 
@@ -141,6 +179,53 @@ impl Baseline {
             return format!("{head}[]\n}}\n");
         }
         format!("{head}[\n{}\n  ]\n}}\n", cases.join(",\n"))
+    }
+
+    /// Adds the trials of the baseline that this one replaces to those of the same cases, so that
+    /// the gate knows how often they fail. Returns the number of added trials: 0 if the two runs
+    /// differ beyond chance, because then the agent is another one.
+    #[must_use]
+    pub fn with_history_of(mut self, former: &Self) -> (Self, u32) {
+        let is_same_judge = match (&self.judge, &former.judge) {
+            (Some(now), Some(then)) => now.difference_from(then).is_none(),
+            (now, then) => now == then,
+        };
+        let trials_before = |case: &BaselineCase| {
+            let then = former.case(&case.id)?;
+            let is_comparable = case.is_same_case(then) && (is_same_judge || !case.judged);
+            is_comparable.then(|| then.first_trials())
+        };
+        let pairs: Vec<(TrialCounts, Option<TrialCounts>)> =
+            self.cases.iter().map(|case| (case.first_trials(), trials_before(case))).collect();
+        let both = pairs.iter().filter_map(|(now, before)| Some((*now, (*before)?)));
+        let (now, before) = both.fold(Default::default(), |(now, before): PairOfCounts, pair| {
+            (now.plus(pair.0), before.plus(pair.1))
+        });
+        let is_changed = [TestTail::Less, TestTail::Greater].into_iter().any(|tail| {
+            let table = [[now.failed, now.passed], [before.failed, before.passed]];
+            fisher_exact(table, tail).is_some_and(|p_value| p_value < CHANGED)
+        });
+        if is_changed {
+            return (self, 0);
+        }
+        // The same run accepted again is not counted twice.
+        let is_same_run = self.run_id == former.run_id;
+        let mut added = 0_u32;
+        let cases = std::mem::take(&mut self.cases);
+        self.cases = cases
+            .into_iter()
+            .zip(pairs)
+            .map(|(case, (now, before))| match before {
+                Some(before) if is_same_run => case.with_first_trials(before),
+                Some(before) => {
+                    let before = before.recent();
+                    added = added.saturating_add(before.all());
+                    case.with_first_trials(now.plus(before))
+                }
+                None => case,
+            })
+            .collect();
+        (self, added)
     }
 
     /// Returns the case with this id.

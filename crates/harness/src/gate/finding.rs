@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attribution::{Anchor, ChangeAttribution};
 use super::baseline::{BaselineCase, overall};
+use super::pooled::{PooledFinding, PooledVerdict, TrialCounts};
 use super::rule::{RELIABLE, RegressionRule, RegressionVerdict};
 use super::{BaselineGate, BaselineStanding, GateMode};
 use crate::outcome::repeats::RepeatedResult;
@@ -106,6 +107,12 @@ pub struct GateFinding {
     /// The change since the baseline by cause. Absent if nothing is known about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<ChangeAttribution>,
+    /// Answers of the baseline's run that the judge of this run scored again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anchors: Vec<Anchor>,
+    /// The test of the agent as a whole. Absent with fewer than four comparable cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooled: Option<PooledFinding>,
     /// Cases that changed, worst first.
     pub cases: Vec<GatedCase>,
     /// Cases of the baseline that no longer exist.
@@ -143,11 +150,27 @@ impl<'a> TrialGroup<'a> {
         self.cases[0]
     }
 
+    /// Returns the number of repeats.
+    pub(super) const fn repeats(&self) -> usize {
+        self.cases.len()
+    }
+
+    /// Returns the first trial of each repeat.
+    pub fn first_trials(&self) -> TrialCounts {
+        let mut counts = TrialCounts::default();
+        self.cases.iter().for_each(|case| counts.add(case.first_status().0.pass()));
+        counts
+    }
+
+    /// Returns the verdicts of all trials: those of the repeats, then those that were run again.
+    pub(super) fn in_order(&self) -> Vec<Option<bool>> {
+        self.verdicts().collect()
+    }
+
     fn verdicts(&self) -> impl Iterator<Item = Option<bool>> {
-        self.cases.iter().flat_map(|case| {
-            let again = case.reruns.iter().map(|rerun| rerun.status.pass());
-            std::iter::once(case.first_status().0.pass()).chain(again)
-        })
+        let again = self.cases.iter().flat_map(|case| &case.reruns);
+        let first = self.cases.iter().map(|case| case.first_status().0.pass());
+        first.chain(again.map(|rerun| rerun.status.pass()))
     }
 
     /// Returns the number of passed trials.
@@ -246,14 +269,34 @@ impl GateFinding {
             passed_before: 0,
             trials_needed: rule.trials_needed(),
             beyond_chance: rule.is_beyond_chance(misses),
+            anchors: anchors.to_vec(),
+            pooled: gate.pooled(all, |_| true),
             cases: Vec::new(),
             removed: removed_cases(gate),
         };
+        if finding.has_judge_moved()
+            && let Some(PooledFinding { verdict: verdict @ PooledVerdict::Worse, .. }) =
+                &mut finding.pooled
+        {
+            // What no judge decides is still the agent's doing.
+            let by_checks = gate.pooled(all, |trials| !trials.first().is_by_judge());
+            let is_worse = |found: &PooledFinding| found.verdict == PooledVerdict::Worse;
+            if !by_checks.as_ref().is_some_and(is_worse) {
+                *verdict = PooledVerdict::JudgeMoved;
+            }
+        }
         for trials in all {
             finding.add(gate, rule, trials);
         }
         // The variants are ordered by severity.
         finding.cases.sort_by_key(|case| case.change);
+        if finding.count(CaseChange::Regression) > 0
+            && let Some(PooledFinding { verdict: verdict @ PooledVerdict::Open, .. }) =
+                &mut finding.pooled
+        {
+            // The run is blocked anyway, so that no further round is run.
+            *verdict = PooledVerdict::Unclear;
+        }
         finding
     }
 
@@ -314,6 +357,25 @@ impl GateFinding {
         self.cases.iter().filter(move |case| case.change == change)
     }
 
+    fn pooled_verdict(&self) -> Option<PooledVerdict> {
+        self.pooled.as_ref().map(|pooled| pooled.verdict)
+    }
+
+    /// Returns the sentence on the agent as a whole. There is none while single cases block the
+    /// run and nothing was run again for the whole.
+    pub fn pooled_sentence(&self) -> Option<String> {
+        let pooled = self.pooled.as_ref()?;
+        let is_moot = pooled.verdict == PooledVerdict::Unclear
+            && (self.beyond_chance || self.count(CaseChange::Regression) > 0);
+        if is_moot { None } else { pooled.sentence() }
+    }
+
+    /// Returns the sentence on the agent as a whole if it is the reason why the gate blocks.
+    pub fn blocking_sentence(&self) -> Option<String> {
+        let is_worse = self.pooled_verdict() == Some(PooledVerdict::Worse);
+        self.pooled.as_ref().filter(|_| is_worse)?.sentence()
+    }
+
     fn count(&self, change: CaseChange) -> u32 {
         count(self.cases_with(change))
     }
@@ -331,6 +393,7 @@ impl GateFinding {
         };
         let both = self.mode == GateMode::Both;
         if self.count(CaseChange::Regression) > 0
+            || self.pooled_verdict() == Some(PooledVerdict::Worse)
             || (both && self.cases.iter().any(is_other_failure))
         {
             return RunOutcome::Failed;
@@ -346,7 +409,13 @@ impl GateFinding {
         let open = self.count(CaseChange::Unconfirmed)
             + self.count(CaseChange::Undecided)
             + self.count(CaseChange::JudgeMoved);
-        if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {
+        let is_pool_open =
+            matches!(self.pooled_verdict(), Some(PooledVerdict::Open | PooledVerdict::JudgeMoved));
+        if open > 0
+            || is_pool_open
+            || (both && summary.unscored > 0)
+            || (!both && self.compared == 0)
+        {
             return RunOutcome::Inconclusive;
         }
         RunOutcome::Passed
@@ -383,6 +452,7 @@ impl GateFinding {
                 100.0 * RELIABLE
             ));
         }
+        sentences.extend(self.pooled_sentence());
         sentences.extend(self.cases.iter().map(GatedCase::sentence));
         if !self.removed.is_empty() {
             sentences.push(format!("no more there: {}", self.removed.join(", ")));

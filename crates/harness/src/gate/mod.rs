@@ -8,6 +8,7 @@ pub mod anchors;
 pub mod attribution;
 pub mod baseline;
 pub mod finding;
+pub mod pooled;
 pub mod rule;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use crate::outcome::{CaseResult, CaseStatus};
 use attribution::{Anchor, CaseShifts, infrastructure_failure};
 use baseline::{Baseline, BaselineCase, JudgeIdentity};
 use finding::{GateFinding, TrialGroup};
+use pooled::MAX_ROUNDS;
 use rule::RegressionRule;
 
 /// The gate that a run has to pass.
@@ -65,12 +67,14 @@ pub struct BaselineGate {
     pub baseline: Baseline,
     /// The judge of this run, or `None` if checks alone decide.
     pub judge: Option<JudgeIdentity>,
-    /// Ids of the cases of this run.
+    /// Ids of the cases of this run; of a shard, those of all shards.
     pub planned: BTreeSet<String>,
     /// Ids of all existing cases, run or not; `None` if unknown.
     pub existing: Option<BTreeSet<String>>,
     /// Number of retries of a failure in a suite of up to ten cases.
     pub confirm: u32,
+    /// True if the run is over, so that nothing can be run again.
+    pub is_over: bool,
 }
 
 /// How a case relates to its entry in the baseline.
@@ -106,6 +110,12 @@ impl RunGate {
 }
 
 impl BaselineGate {
+    /// Returns the gate of results that are known, so that nothing can be run again.
+    #[must_use]
+    pub fn of_finished_run(self) -> Self {
+        Self { is_over: true, ..self }
+    }
+
     pub(crate) fn standing(&self, case: &CaseResult) -> BaselineStanding<'_> {
         let Some(then) = self.baseline.case(&case.scenario.id) else {
             return BaselineStanding::New;
@@ -148,8 +158,14 @@ impl BaselineGate {
         RegressionRule::new(self.confirm, passed)
     }
 
-    /// Returns the ids of cases that have to be retried before they are decided.
-    pub fn to_confirm(&self, cases: &[&CaseResult]) -> Vec<String> {
+    /// Returns the number of rounds of the pooled test. Without retries there is only the first.
+    pub(crate) const fn max_rounds(&self) -> u32 {
+        if self.confirm == 0 || self.is_over { 1 } else { MAX_ROUNDS }
+    }
+
+    /// Returns the ids of cases that have to be run again: failures before they are decided, and
+    /// once `all_ran`, all cases if the pooled test needs another round.
+    pub fn to_confirm(&self, cases: &[&CaseResult], all_ran: bool) -> Vec<String> {
         let rule = self.rule();
         let groups = TrialGroup::by_case(cases.iter().copied());
         let misses: Vec<&TrialGroup<'_>> =
@@ -158,11 +174,16 @@ impl BaselineGate {
         if rule.is_beyond_chance(misses.len()) {
             return Vec::new();
         }
-        let open = misses.into_iter().filter(|trials| {
+        let open = misses.iter().filter(|trials| {
             // A case that broke its isolation is a regression without any retry.
             !trials.broke_out() && rule.needs_another_trial(trials.passed(), trials.all())
         });
-        open.map(|trials| trials.id().to_owned()).collect()
+        let open: Vec<String> = open.map(|trials| trials.id().to_owned()).collect();
+        let is_blocked = misses.iter().any(|trials| trials.passed() == 0 || trials.broke_out());
+        if !all_ran || is_blocked || !open.is_empty() {
+            return open;
+        }
+        self.next_round(&groups)
     }
 
     /// Returns true if a case that passed in the baseline failed before any retry.

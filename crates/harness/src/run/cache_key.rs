@@ -157,6 +157,7 @@ mod tests {
             calibration: JudgeCalibration::default(),
             prices: None,
             suite: None,
+            shard: None,
             experiment: None,
             rejudged: None,
             notices: Vec::new(),

@@ -96,7 +96,7 @@ pub async fn execute(
     loop {
         // Failures are confirmed before the end is decided, since a retry may clear them.
         if let RunGate::Baseline(gate) = &course.gate {
-            run.confirm_failures(gate, concurrency, &mut results).await;
+            run.confirm_failures(gate, concurrency, &mut results, waiting.is_empty()).await;
         }
         if let Some(why) = results.stop_reason(course) {
             results.cases.extend(waiting.iter().map(|planned| run.skip_case(planned, &why)));
@@ -307,26 +307,31 @@ impl<'a> RunExecution<'a> {
         })
     }
 
-    /// Retries failures until the gate can decide them. Each case records its further trials.
+    /// Retries failures, and then whole rounds, until the gate can decide. Each case records its
+    /// further trials.
     async fn confirm_failures(
         &self,
         gate: &BaselineGate,
         concurrency: usize,
         results: &mut CaseResults<'_>,
+        all_ran: bool,
     ) {
         while !*self.cancel.borrow()
             && self.runner.outages.first().is_none()
             && results.spending.reached_limit(Instant::now()).is_none()
         {
             let all: Vec<&CaseResult> = results.cases.iter().map(|case| &**case).collect();
-            let ids: BTreeSet<String> = gate.to_confirm(&all).into_iter().collect();
+            let ids: BTreeSet<String> = gate.to_confirm(&all, all_ran).into_iter().collect();
             let mut positions: Vec<(usize, PlannedCase)> = Vec::new();
             for id in &ids {
-                // The first failed repeat of a case collects its retries.
-                let of_case = |case: &Arc<CaseResult>| {
-                    case.scenario.id == *id && case.first_status().0.pass() == Some(false)
+                // The first failed repeat of a case collects its retries, else the first one.
+                let of_case = |case: &Arc<CaseResult>| case.scenario.id == *id;
+                let failed = |case: &Arc<CaseResult>| {
+                    of_case(case) && case.first_status().0.pass() == Some(false)
                 };
-                let Some(position) = results.cases.iter().position(of_case) else { continue };
+                let position = results.cases.iter().position(failed);
+                let position = position.or_else(|| results.cases.iter().position(of_case));
+                let Some(position) = position else { continue };
                 let case = Arc::clone(&results.cases[position]);
                 positions.extend(results.plan_retry(&case).map(|planned| (position, planned)));
             }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::plan::PlannedCase;
+use crate::event::ShardRun;
 use selftest_text::digest;
 
 /// Maximum number of shards: one for each case of the longest suite.
@@ -66,6 +67,12 @@ impl std::fmt::Display for Shard {
 }
 
 impl Shard {
+    /// Returns this shard of a whole plan, for the report.
+    pub fn describe(self, plan: &[PlannedCase]) -> ShardRun {
+        let scenarios = plan.iter().map(|planned| planned.scenario.id.clone()).collect();
+        ShardRun { number: self.number, of: self.of, scenarios }
+    }
+
     /// Keeps the cases of this shard with all their repeats. They keep their indices from the full
     /// plan, so that their seeds do not change. The assignment depends on the ids alone, not on
     /// their order, and shard sizes differ by at most one case.
@@ -75,6 +82,7 @@ impl Shard {
         plan.retain(|planned| own.contains(&planned.scenario.id));
     }
 
+    /// Returns those of these ids that belong to this shard.
     fn own_ids<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
         let ids: BTreeSet<&str> = ids.collect();
         // Sorted by digest, because cases with adjacent names often take equally long.
@@ -82,7 +90,25 @@ impl Shard {
             ids.into_iter().map(|id| (digest::sha256_hex(id.as_bytes()), id)).collect();
         // Sorted, so that every machine computes the same shards.
         mixed.sort_unstable();
-        mixed.into_iter().skip(self.number - 1).step_by(self.of).map(|(_, id)| id).collect()
+        mixed
+            .into_iter()
+            .skip(self.number.saturating_sub(1))
+            .step_by(self.of)
+            .map(|(_, id)| id)
+            .collect()
+    }
+}
+
+impl ShardRun {
+    /// Returns the ids of the scenarios that this shard executes.
+    pub fn own_ids(&self) -> BTreeSet<&str> {
+        let shard = Shard { number: self.number, of: self.of.max(1) };
+        shard.own_ids(self.scenarios.iter().map(String::as_str))
+    }
+
+    /// Returns the shard in the form of `--shard`.
+    pub fn name(&self) -> String {
+        Shard { number: self.number, of: self.of }.to_string()
     }
 }
 

@@ -11,6 +11,7 @@ use super::sources::{CaseSource, CaseSources};
 use crate::case_view::{self, CaseView};
 use crate::document::ReportDocument;
 use crate::wording;
+use selftest_harness::gate::finding::GateFinding;
 use selftest_harness::outcome::CaseStatus;
 
 /// Number of annotations per severity that GitHub displays for one step; it drops the rest
@@ -56,32 +57,59 @@ pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
     let doubtful = |case: &&CaseView<'_>| {
         is_flaky(case) || case.status.pass().is_none() && !case.was_not_run()
     };
-    let mut lines = Vec::new();
     let failed: Vec<&CaseView<'_>> = cases.iter().filter(failed).collect();
-    lines.extend(case_annotations(&run, AnnotationSeverity::Error, &failed));
+    let blocking = document.gate.as_ref().and_then(GateFinding::blocking_sentence);
+    let errors = about_run(AnnotationSeverity::Error, blocking);
+    let errors = with_cases(&run, AnnotationSeverity::Error, &failed, errors);
     let doubtful: Vec<&CaseView<'_>> = cases.iter().filter(doubtful).collect();
-    let mut warnings = case_annotations(&run, AnnotationSeverity::Warning, &doubtful);
-    for (reason, names) in case_view::not_run(&cases) {
-        let words = format!("{} not run: {reason}", plural(names.len() as u64, "case"));
-        warnings.push(annotation(AnnotationSeverity::Warning, None, "selftest", &words));
-    }
-    let missing = run.missing();
-    if !missing.is_empty() {
-        let words = format!("{}: {MISSING}", plural(missing.len() as u64, "case"));
-        warnings.push(annotation(AnnotationSeverity::Warning, None, "selftest", &words));
-    }
-    lines.extend(warnings.into_iter().take(MAX_ANNOTATIONS));
-    lines.concat()
+    let not_run = case_view::not_run(&cases)
+        .into_iter()
+        .map(|(reason, names)| format!("{} not run: {reason}", plural(names.len() as u64, "case")));
+    let missing = Some(run.missing().len() as u64).filter(|count| *count > 0);
+    let missing = missing.map(|count| format!("{}: {MISSING}", plural(count, "case")));
+    let warnings = about_run(AnnotationSeverity::Warning, not_run.chain(missing));
+    let warnings = with_cases(&run, AnnotationSeverity::Warning, &doubtful, warnings);
+    [errors, warnings].concat().concat()
 }
 
-/// Returns the annotations of these cases. If there are too many, the last one stands for the rest.
+/// Returns annotations that belong to no single case, at most half of those that are displayed.
+fn about_run(
+    severity: AnnotationSeverity,
+    sentences: impl IntoIterator<Item = String>,
+) -> Vec<String> {
+    let mut sentences: Vec<String> = sentences.into_iter().collect();
+    let most = MAX_ANNOTATIONS / 2;
+    if sentences.len() > most {
+        let rest = plural((sentences.len() - (most - 1)) as u64, "more reason");
+        sentences.truncate(most - 1);
+        sentences.push(format!("{rest}; the step summary lists all cases"));
+    }
+    sentences.iter().map(|words| annotation(severity, None, "selftest", words)).collect()
+}
+
+/// Returns the annotations of cases, and then those of the run, for which room is kept.
+fn with_cases(
+    run: &CiRunView<'_>,
+    severity: AnnotationSeverity,
+    cases: &[&CaseView<'_>],
+    about_run: Vec<String>,
+) -> Vec<String> {
+    let room = MAX_ANNOTATIONS.saturating_sub(about_run.len());
+    let mut lines = case_annotations(run, severity, cases, room);
+    lines.extend(about_run);
+    lines
+}
+
+/// Returns at most `room` annotations of these cases. If there are too many, the last one stands for
+/// the rest.
 fn case_annotations(
     run: &CiRunView<'_>,
     severity: AnnotationSeverity,
     cases: &[&CaseView<'_>],
+    room: usize,
 ) -> Vec<String> {
     // One annotation is reserved for the number of the others.
-    let shown = if cases.len() > MAX_ANNOTATIONS { MAX_ANNOTATIONS - 1 } else { cases.len() };
+    let shown = if cases.len() > room { room.saturating_sub(1) } else { cases.len() };
     let line = |case: &&CaseView<'_>| {
         let title = format!("{} {}", case.label(), case.name());
         let reason = case.reason.as_deref().unwrap_or("it did not pass");
@@ -236,6 +264,23 @@ mod tests {
         assert!(
             errors[9].ends_with("16 more cases with the same result; the step summary lists all")
         );
+    }
+
+    #[test]
+    fn what_was_not_run_is_said_beside_many_doubtful_cases() {
+        let mut document = fixture::document();
+        let of = |status: CaseStatus| {
+            document.cases.iter().find(|case| case.status == status).unwrap().clone()
+        };
+        let (doubtful, skipped) = (of(CaseStatus::Unscored), of(CaseStatus::Skipped));
+        document.cases = vec![doubtful; 12];
+        document.cases.push(skipped);
+        let text = annotations(&document, &CaseSources::default());
+        let warnings: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("::warning")).collect();
+        assert_eq!(warnings.len(), MAX_ANNOTATIONS, "{text}");
+        assert!(text.contains("more cases with the same result"), "{text}");
+        assert!(text.contains("1 case not run: the run was interrupted"), "{text}");
     }
 
     #[test]

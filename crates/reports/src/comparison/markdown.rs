@@ -1,9 +1,9 @@
 //! A comparison as Markdown, for a pull request comment. Pure; untrusted texts in it are escaped.
 
 use super::RunComparison;
-use super::text::measures;
+use super::text::{CaseCells, measures};
 use crate::wording;
-use selftest_harness::experiment::{PairOutcome, format_signed};
+use selftest_harness::experiment::{Arms, PairOutcome};
 use selftest_text::escape::inline;
 
 /// Maximum length of a name, and of a sentence, in bytes.
@@ -30,32 +30,35 @@ pub fn markdown(found: &RunComparison) -> String {
     if let Some(attribution) = &found.attribution {
         text += &format!("- by cause: {}\n", inline(&attribution.sentence(), MAX_WORDS));
     }
+    if let Some(sentence) = found.new_failures_sentence() {
+        text += &format!("- {}\n", inline(&sentence, MAX_WORDS));
+    }
     text.extend(
         found.remarks.iter().map(|remark| format!("- note: {}\n", inline(remark, MAX_WORDS))),
     );
     let mut differing: Vec<_> = analysis
         .cases
         .iter()
-        .filter(|case| matches!(case.decided, Some(PairOutcome::Win | PairOutcome::Loss)))
-        .filter_map(|case| Some((case, case.score.both()?)))
+        .filter(|case| !matches!(case.decided, None | Some(PairOutcome::Tie)))
         .collect();
-    differing.sort_by(|(_, a), (_, b)| {
-        let size = |score: &selftest_harness::experiment::Arms<f64>| {
-            (score.treatment - score.control).abs()
-        };
-        size(b).total_cmp(&size(a))
+    let size = |means: Arms<Option<f64>>| {
+        means.both().map_or(0.0, |pair| (pair.treatment - pair.control).abs())
+    };
+    differing.sort_by(|a, b| {
+        let by_passes = size(b.pass_rate).total_cmp(&size(a.pass_rate));
+        size(b.score).total_cmp(&size(a.score)).then(by_passes)
     });
     if differing.is_empty() {
         return text;
     }
     text += "\n| Case | A | B | Difference |\n|------|---|---|------------|\n";
-    for (case, score) in differing.iter().take(MAX_ROWS) {
+    for case in differing.iter().take(MAX_ROWS) {
+        let CaseCells { arms, difference } = CaseCells::of(case);
         text += &format!(
-            "| {} | {:.2} | {:.2} | {} |\n",
+            "| {} | {} | {} | {difference} |\n",
             inline(&case.case, MAX_NAME),
-            score.control,
-            score.treatment,
-            format_signed(score.treatment - score.control, 2)
+            arms.control,
+            arms.treatment
         );
     }
     if differing.len() > MAX_ROWS {

@@ -16,7 +16,9 @@ use serde::Serialize;
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_checks::suite::case_digest;
 use selftest_harness::event::SuiteRun;
-use selftest_harness::experiment::{Arm, Arms, ExperimentAnalysis, ExperimentTrial, analyse};
+use selftest_harness::experiment::{
+    Arm, Arms, Conclusion, ExperimentAnalysis, ExperimentTrial, analyse,
+};
 use selftest_harness::gate::attribution::ChangeAttribution;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::outcome::CaseStatus;
@@ -42,6 +44,8 @@ pub struct RunComparison {
     pub sentence: String,
     /// The change by cause; absent if no case was decided in both.
     pub attribution: Option<ChangeAttribution>,
+    /// Cases that failed in every trial of B and passed in every trial of A.
+    pub new_failures: Vec<String>,
     /// Caveats about the comparability of the runs.
     pub remarks: Vec<String>,
     /// The complete statistics.
@@ -77,6 +81,7 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
         b: side(b),
         sentence: analysis.sentence(NAMES),
         attribution: attribution::attribution(a, b),
+        new_failures: new_failures(&analysis),
         remarks: remarks(a, b),
         analysis,
     })
@@ -167,6 +172,28 @@ fn side(report: &ReportDocument) -> ComparedRun {
     }
 }
 
+fn new_failures(analysis: &ExperimentAnalysis) -> Vec<String> {
+    let failed = analysis.cases.iter().filter(|case| case.is_new_failure());
+    failed.map(|case| case.case.clone()).collect()
+}
+
+impl RunComparison {
+    /// Returns true if B is worse: beyond chance, or because a case that always passed always fails.
+    pub fn is_worse(&self) -> bool {
+        self.analysis.conclusion == Conclusion::Harms || !self.new_failures.is_empty()
+    }
+
+    /// Returns the sentence on cases that always passed and always fail; `None` without any.
+    fn new_failures_sentence(&self) -> Option<String> {
+        let count = u32::try_from(self.new_failures.len()).ok().filter(|count| *count > 0)?;
+        Some(format!(
+            "new failures: {} failed in every trial of B and passed in every trial of A: {}",
+            selftest_text::wording::cases(count),
+            self.new_failures.join(", ")
+        ))
+    }
+}
+
 fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
     let mut remarks = Vec::new();
     if a.run_id == b.run_id {
@@ -202,7 +229,6 @@ mod tests {
     use super::*;
     use crate::TerminalStyle;
     use crate::fixture;
-    use selftest_harness::experiment::Conclusion;
     use selftest_harness::sut::namespace::RunId;
 
     fn report() -> ReportDocument {

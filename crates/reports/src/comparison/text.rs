@@ -4,8 +4,8 @@ use super::{ComparedRun, RunComparison};
 use crate::terminal::{StatusColour, TerminalStyle};
 use crate::wording;
 use selftest_harness::experiment::{
-    Arms, Conclusion, ExperimentAnalysis, MeasureComparison, PairOutcome, PairedMeasure,
-    format_signed,
+    Arms, Conclusion, ExperimentAnalysis, MeasureComparison, PairOutcome, PairedCase,
+    PairedMeasure, format_signed,
 };
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;
@@ -27,6 +27,9 @@ pub fn text(found: &RunComparison, style: TerminalStyle) -> String {
     text += &analysis_text(&found.analysis, super::NAMES, style);
     if let Some(attribution) = &found.attribution {
         text += &format!("by cause: {}\n", terminal(&attribution.sentence(), MAX_WORDS));
+    }
+    if let Some(sentence) = found.new_failures_sentence() {
+        text += &format!("{}\n", style.paint(StatusColour::Bad, &terminal(&sentence, 2_000)));
     }
     for remark in &found.remarks {
         text += &format!("{}: {remark}\n", style.paint(StatusColour::Unsure, "note"));
@@ -116,6 +119,46 @@ fn side_line(name: &str, side: &ComparedRun) -> String {
     format!("{name}  {}  {sut}, {}{suite}\n", side.run_id, wording::judged(&judge))
 }
 
+/// The values of a case: its scores, or where these do not differ but its passes do, the share of
+/// passed trials.
+pub(super) struct CaseCells {
+    pub(super) arms: Arms<String>,
+    pub(super) difference: String,
+}
+
+impl CaseCells {
+    pub(super) fn of(case: &PairedCase) -> Self {
+        let signed = |decimals: usize| move |difference| format_signed(difference, decimals);
+        let scores = case.score.both().map(|pair| signed(2)(pair.treatment - pair.control));
+        let is_shown = scores.as_ref().is_some_and(|shown| shown != "0.00");
+        let passes = case.pass_rate.both().map(|pair| 100.0 * (pair.treatment - pair.control));
+        let passes = passes.filter(|points| !is_shown && (points.abs() >= 0.5 || scores.is_none()));
+        let unknown = || "-".to_owned();
+        match passes {
+            Some(points) => Self {
+                arms: case.pass_rate.map(|share| {
+                    share.map_or_else(unknown, |share| {
+                        format!("{} %", selftest_text::wording::percent(share))
+                    })
+                }),
+                difference: format!("{} pts", signed(0)(points)),
+            },
+            None => Self {
+                arms: case
+                    .score
+                    .map(|score| score.map_or_else(unknown, |score| format!("{score:.2}"))),
+                difference: scores.unwrap_or_else(unknown),
+            },
+        }
+    }
+}
+
+/// Returns the words for a case whose score and passes contradict each other.
+fn mixed_word(case: &PairedCase) -> &'static str {
+    let is_higher = case.score.both().is_some_and(|score| score.treatment > score.control);
+    if is_higher { "higher score, fewer passes" } else { "lower score, more passes" }
+}
+
 fn table(analysis: &ExperimentAnalysis, labels: ArmLabels<'_>, style: TerminalStyle) -> String {
     let names: Vec<String> =
         analysis.cases.iter().map(|case| terminal(&case.case, MAX_NAME)).collect();
@@ -132,19 +175,20 @@ fn table(analysis: &ExperimentAnalysis, labels: ArmLabels<'_>, style: TerminalSt
     );
     let mut text = style.paint(StatusColour::Faint, &heading) + "\n";
     for (case, name) in analysis.cases.iter().zip(&names) {
-        let cell = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.2}"));
-        let difference = case.score.both().map(|pair| pair.treatment - pair.control);
+        let CaseCells { arms, difference } = CaseCells::of(case);
         let (word, colour) = match case.decided {
             Some(PairOutcome::Win) => ("better", StatusColour::Good),
             Some(PairOutcome::Tie) => ("same", StatusColour::Faint),
+            Some(PairOutcome::Loss) if case.is_new_failure() => ("fails now", StatusColour::Bad),
             Some(PairOutcome::Loss) => ("worse", StatusColour::Bad),
+            Some(PairOutcome::Mixed) => (mixed_word(case), StatusColour::Unsure),
             None => ("not compared", StatusColour::Unsure),
         };
         text += &format!(
             "{name:<width$}  {:>left$}  {:>right$}  {:>10}  {}\n",
-            cell(case.score.control),
-            cell(case.score.treatment),
-            difference.map_or("-".to_owned(), |difference| format_signed(difference, 2)),
+            arms.control,
+            arms.treatment,
+            difference,
             style.paint(colour, word),
             left = columns.control,
             right = columns.treatment

@@ -19,7 +19,9 @@ pub use scores::CaseScores;
 
 use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
 pub use selftest_harness::event::{CategoryWeight, RubricDocument, RunConfig};
-use selftest_harness::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
+use selftest_harness::event::{
+    ExperimentRun, RejudgedRun, RunHeader, RunModels, ShardRun, SuiteRun,
+};
 use selftest_harness::gate::finding::GateFinding;
 use selftest_harness::notice::RunNotice;
 use selftest_harness::outcome::judge_samples::JudgeSamples;
@@ -61,6 +63,9 @@ pub struct ReportDocument {
     /// The suite whose cases were run; absent if they were generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteRun>,
+    /// The shard, if the run executed a part of the cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardRun>,
     /// The experiment that the run is one arm of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<ExperimentRun>,
@@ -182,6 +187,7 @@ impl ReportDocument {
             task_group_id: header.task_group_id.clone(),
             config: header.config.clone(),
             suite: header.suite.clone(),
+            shard: header.shard.clone(),
             experiment: header.experiment.clone(),
             rejudged: None,
             summary: summary.clone(),
@@ -227,6 +233,7 @@ impl ReportDocument {
             calibration: JudgeCalibration::None,
             prices: self.usage.as_ref().and_then(|usage| usage.prices.clone()),
             suite: self.suite.clone(),
+            shard: self.shard.clone(),
             experiment: self.experiment.clone(),
             rejudged: self.rejudged.as_ref().map(|rejudged| rejudged.run.clone()),
             notices: self.notices.clone(),

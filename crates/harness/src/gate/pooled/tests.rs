@@ -1,0 +1,177 @@
+//! Simulations of the pooled test together with the tests of single cases. The numbers are those of
+//! docs/gate-in-ci.md.
+
+use super::*;
+use crate::gate::rule::{RegressionRule, RegressionVerdict};
+use crate::scenario::draw::mix;
+
+/// Even numbers from 0 to 1, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn falls_below(&mut self, chance: f64) -> bool {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        f64::from((mix(self.0) >> 32) as u32) / f64::from(u32::MAX) < chance
+    }
+
+    fn passes(&mut self, failing: f64) -> bool {
+        !self.falls_below(failing)
+    }
+}
+
+fn clean(cases: usize) -> Vec<TrialCounts> {
+    vec![TrialCounts { passed: 1, failed: 0 }; cases]
+}
+
+/// Accepts a baseline with this many trials of each case.
+fn accept(failing: &[f64], repeats: u32, dice: &mut Dice) -> Vec<TrialCounts> {
+    let case = |rate: &f64| {
+        let mut counts = TrialCounts::default();
+        (0..repeats).for_each(|_| counts.add(Some(dice.passes(*rate))));
+        counts
+    };
+    failing.iter().map(case).collect()
+}
+
+/// The end of a simulated run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Simulated {
+    is_blocked: bool,
+    trials: usize,
+}
+
+/// Runs an agent that fails each case at its rate against a baseline, as the gate does: failures
+/// are retried, then whole rounds are run.
+fn simulate(before: &[TrialCounts], failing: &[f64], dice: &mut Dice) -> Simulated {
+    let mut trials: Vec<Vec<Option<bool>>> =
+        failing.iter().map(|rate| vec![Some(dice.passes(*rate))]).collect();
+    let gated = |case: usize| before[case].failed == 0;
+    let rule = RegressionRule::new(2, (0..before.len()).filter(|case| gated(*case)).count());
+    let missed: Vec<usize> =
+        (0..trials.len()).filter(|case| gated(*case) && trials[*case][0] == Some(false)).collect();
+    let is_beyond_chance = rule.is_beyond_chance(missed.len());
+    let mut is_blocked = is_beyond_chance;
+    for case in missed.into_iter().filter(|_| !is_beyond_chance) {
+        let passed =
+            |trials: &[Option<bool>]| u32::from(trials.iter().any(|pass| *pass == Some(true)));
+        while rule.needs_another_trial(passed(&trials[case]), trials[case].len() as u32) {
+            trials[case].push(Some(dice.passes(failing[case])));
+        }
+        let (passed, decided) = (passed(&trials[case]), trials[case].len() as u32);
+        is_blocked |= rule.weigh(passed, decided, false) == RegressionVerdict::Regression;
+    }
+    let test = PooledTest::new(before.iter().copied(), MAX_ROUNDS);
+    let pooled: Vec<usize> =
+        (0..before.len()).filter(|case| !before[*case].is_known_failure()).collect();
+    while !is_blocked {
+        let pool: Vec<Vec<Option<bool>>> =
+            pooled.iter().map(|case| trials[*case].clone()).collect();
+        let Some(finding) = test.weigh(&pool, 1) else { break };
+        if finding.verdict != PooledVerdict::Open {
+            is_blocked = finding.verdict == PooledVerdict::Worse;
+            break;
+        }
+        for case in &pooled {
+            if trials[*case].len() <= finding.rounds as usize {
+                trials[*case].push(Some(dice.passes(failing[*case])));
+            }
+        }
+    }
+    Simulated { is_blocked, trials: trials.iter().map(Vec::len).sum() }
+}
+
+/// Percentage of blocked runs, and mean trials of a run relative to its cases.
+fn blocked(
+    runs: u32,
+    seed: u64,
+    before: impl Fn(&mut Dice) -> Vec<TrialCounts>,
+    failing: &[f64],
+) -> (f64, f64) {
+    let mut dice = Dice(seed);
+    let (mut count, mut trials) = (0_u32, 0.0);
+    for _ in 0..runs {
+        let before = before(&mut dice);
+        let end = simulate(&before, failing, &mut dice);
+        count += u32::from(end.is_blocked);
+        trials += end.trials as f64 / failing.len() as f64;
+    }
+    (100.0 * f64::from(count) / f64::from(runs), trials / f64::from(runs))
+}
+
+#[test]
+fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
+    let mut table = String::from("cases  fails  blocked  trials per case\n");
+    for cases in [8, 20, 50] {
+        for percent in [0, 2, 5, 10, 25, 40, 60] {
+            let rate = f64::from(percent) / 100.0;
+            let seed = 1_000 * cases as u64 + percent as u64;
+            let (share, trials) = blocked(4_000, seed, |_| clean(cases), &vec![rate; cases]);
+            table += &format!("{cases:>5} {percent:>4} % {share:>6.1} % {trials:>8.1}\n");
+            match percent {
+                0 => assert_eq!(share, 0.0),
+                // One in a hundred, and what 4000 runs may be off by: two standard deviations.
+                1..=10 => assert!(share <= 1.3, "{cases} cases, {percent} %: {share}"),
+                25 => assert!(share >= 60.0, "{cases} cases, {percent} %: {share}"),
+                _ => assert!(share >= 95.0, "{cases} cases, {percent} %: {share}"),
+            }
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn an_agent_whose_baseline_shows_failures_is_not_blocked_for_them() {
+    let mut table = String::from("repeats  fails  blocked\n");
+    for repeats in [5, 10] {
+        for percent in [10, 15, 20, 30, 50] {
+            let failing = [f64::from(percent) / 100.0; 8];
+            let seed = 50 * u64::from(repeats) + percent as u64;
+            let (share, _) = blocked(4_000, seed, |dice| accept(&failing, repeats, dice), &failing);
+            table += &format!("{repeats:>7} {percent:>4} % {share:>6.1} %\n");
+            assert!(share <= 1.3, "{repeats} repeats, {percent} %: {share}");
+        }
+    }
+    // Cases that differ: some always pass, some are flaky, one is known to fail.
+    let failing = [0.0, 0.0, 0.0, 0.05, 0.1, 0.3, 0.5, 1.0];
+    let (share, _) = blocked(4_000, 9, |dice| accept(&failing, 5, dice), &failing);
+    table += &format!("      5  mixed {share:>6.1} %\n");
+    assert!(share <= 1.3, "{share}");
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn a_known_failure_does_not_hide_others() {
+    let known = TrialCounts { passed: 0, failed: 3 };
+    let before = [vec![TrialCounts { passed: 3, failed: 0 }; 7], vec![known]].concat();
+    let failing = [vec![0.4; 7], vec![1.0]].concat();
+    let (share, _) = blocked(1_000, 4, |_| before.clone(), &failing);
+    assert!(share >= 93.0, "{share}");
+    let test = PooledTest::new(before, MAX_ROUNDS);
+    assert_eq!(test.before.failed, 0);
+    assert!((test.tolerated - 0.1).abs() < 1e-9, "{test:?}");
+}
+
+#[test]
+fn a_decision_is_taken_in_rounds_and_never_taken_back() {
+    let test = PooledTest::new(clean(4), MAX_ROUNDS);
+    let (yes, no) = (Some(true), Some(false));
+    let weigh = |trials: &[Vec<Option<bool>>]| test.weigh(trials, 1).unwrap();
+    let clean = weigh(&vec![vec![yes]; 4]);
+    assert_eq!((clean.verdict, clean.sentence()), (PooledVerdict::Unchanged, None));
+    let missed = weigh(&[vec![no], vec![yes], vec![yes], vec![yes]]);
+    assert_eq!(missed.verdict, PooledVerdict::Open, "one of four is no evidence yet");
+    // Trials of an unfinished round do not count.
+    let uneven = [vec![no, no, no], vec![yes], vec![yes], vec![yes]];
+    assert_eq!(weigh(&uneven).rounds, 1);
+    let worse = weigh(&vec![vec![no, yes, yes, yes]; 8]);
+    assert_eq!((worse.verdict, worse.rounds), (PooledVerdict::Worse, 1));
+    assert_eq!(test.weigh(&[vec![no], vec![no], vec![no]], 1), None);
+    // A trial without a verdict counts as nothing.
+    let unseen = weigh(&vec![vec![None]; 4]);
+    assert_eq!((unseen.verdict, unseen.now.all()), (PooledVerdict::Open, 0));
+    // Without further rounds the exact test decides.
+    let once = PooledTest::new(clean(8), 1);
+    let of = |failed: usize| [vec![vec![no]; failed], vec![vec![yes]; 8 - failed]].concat();
+    let verdicts = [2, 4, 5].map(|failed| once.weigh(&of(failed), 1).unwrap().verdict);
+    assert_eq!(verdicts, [PooledVerdict::Unclear, PooledVerdict::Unclear, PooledVerdict::Worse]);
+}
