@@ -70,7 +70,10 @@ fn the_reason_is_one_sentence_with_the_numbers() {
     // Some cases fail at first and pass when they are run again; others fail in later rounds.
     let server = ModelServer::script().sut(|call| answer(call.number % 3 != 1)).start();
     let args = ["--suite", SUITE, "--gate=no_regression", "--concurrency=1", "--format=json"];
+    let args = args.iter().chain(&["--report=junit=out/junit.xml"]);
     let run = workspace.clone().server(&server).args(args).run().exit(1);
+    let junit = run.read("out/junit.xml");
+    assert!(junit.contains("all cases together") && junit.contains("failures=\"1\""), "{junit}");
     let report = run.stdout_report();
     let pooled = &report.0["gate"]["pooled"];
     assert_eq!((&pooled["verdict"], &pooled["cases"]), (&json!("worse"), &json!(8)));

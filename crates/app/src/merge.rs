@@ -24,6 +24,7 @@ use selftest_harness::run::execute::RunResults;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_reports::ci::ReportRequest;
 use selftest_reports::merge::{MergedRun, ShardReport, merge};
+use selftest_text::wording::plural;
 
 /// Merges the shards with these names: run ids or JSON reports. Writes the reports of a run of its
 /// own, and those that are requested.
@@ -51,8 +52,18 @@ pub async fn merge_shards(
     let former = shards.iter().find_map(|shard| shard.document.gate.as_ref());
     let gate = former.map(|gate| open_gate(project, &resolved, gate, &merged)).transpose()?;
     let MergedRun { header, cases, summary, ending, ended_at, changed_files, anchors } = merged;
+    let took = Duration::try_from(ended_at.duration_since(header.started_at)).unwrap_or_default();
     let now = selftest_clock::now();
+    let mut remarks = header.remarks.clone();
+    remarks.push(format!(
+        "merged from {} that ran from {:.0} to {ended_at:.0}",
+        plural(shards.len() as u64, "shard"),
+        header.started_at
+    ));
     let header = RunHeader {
+        // `latest` is the run that started last, and the shards may be in the same folder.
+        started_at: now,
+        remarks,
         run_id: RunId::fresh(now),
         task_group_id: TaskGroupId::fresh(now),
         calibration: calibration(project, &resolved, &header),
@@ -70,12 +81,10 @@ pub async fn merge_shards(
         Some(finding) => finding.outcome(&summary, ending),
         None => absolute_outcome(&summary, ending),
     };
-    let took = ended_at.duration_since(header.started_at);
-    let took = Duration::try_from(took).unwrap_or_default();
     let end = RunEventKind::RunFinished {
         summary: summary.clone(),
         outcome,
-        at: ended_at.max(header.started_at),
+        at: now,
         changed_files,
         gate: finding.clone(),
     };
