@@ -14,17 +14,10 @@ use selftest_text::one_line;
 
 /// The newest report.
 pub const LATEST: &str = "latest";
-/// Bytes of an id up to its minute: `selftest-20260206-1234`.
-const MINUTE: usize = 22;
 
-/// The run that started last. Names tell the minute only, so that those of the newest one are
-/// looked into. Beside the reports there may be other JSON files with such a name.
+/// The run that started last. Beside the reports there may be other JSON files with such a name.
 fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
-    let minute = |file: &RunFile| file.run_id.as_str().get(..MINUTE).map(str::to_owned);
-    let entry = |file: &'a RunFile| Some((runs.entry(file)?.started_at, file));
-    let (_, newest) = files.iter().find_map(entry)?;
-    let rivals = files.iter().filter(|file| minute(file) == minute(newest));
-    rivals.filter_map(entry).max_by_key(|(started_at, _)| *started_at).map(|(_, file)| file)
+    files.iter().find(|file| runs.entry(file).is_some())
 }
 
 /// The differences from the models of the last run, one line each: scores of two judges say

@@ -152,7 +152,8 @@ impl FinishedRun {
     pub fn text(&self, style: TerminalStyle, detail: DetailLevel, links: Option<&Path>) -> String {
         let RunResults { cases, summary, outcome, gate } = &self.results;
         let (header, paths) = (&self.header, self.document.paths());
-        let closing = ClosingOptions { style, detail, links, took: self.took };
+        let closing =
+            ClosingOptions { style, detail, links, took: self.took, gate: gate.as_deref() };
         let mut text = terminal::closing(header, cases, summary, *outcome, paths, &closing);
         if let Some(finding) = gate {
             text.push_str(&terminal::gate(finding, style));

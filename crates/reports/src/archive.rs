@@ -2,11 +2,15 @@
 //!
 //! Paths are never built from untrusted text: a run is looked up by name among the existing files.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::document::ReportDocument;
@@ -19,10 +23,15 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum size of a report that is searched for prompts before each run, in bytes.
 const MAX_RECENT_BYTES: u64 = 8 * 1024 * 1024;
 
+/// Bytes of an id up to its minute: `selftest-20260206-1234`.
+const MINUTE: usize = 22;
+
 /// The folder of the JSON reports.
 #[derive(Debug, Clone)]
 pub struct RunArchive {
     folder: PathBuf,
+    /// Start times of runs whose names do not tell their order. They never change.
+    starts: Arc<Mutex<HashMap<RunId, Timestamp>>>,
 }
 
 /// A report file, with the metadata that reveals changes.
@@ -42,12 +51,18 @@ impl RunFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Returns the part of the name that tells the time.
+    fn minute(&self) -> &str {
+        let id = self.run_id.as_str();
+        id.get(..MINUTE).unwrap_or(id)
+    }
 }
 
 impl RunArchive {
     /// Opens the folder, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), starts: Arc::default() }
     }
 
     /// Returns the folder.
@@ -55,16 +70,38 @@ impl RunArchive {
         &self.folder
     }
 
-    /// Returns the report files, newest first by name.
+    /// Returns the report files, the run that started last first.
     pub fn files(&self) -> io::Result<Vec<RunFile>> {
+        let mut files = self.unsorted()?;
+        files.sort_by(|a, b| b.run_id.as_str().cmp(a.run_id.as_str()));
+        // Names tell the minute only, so runs of one minute are looked into.
+        for rivals in files.chunk_by_mut(|a, b| a.minute() == b.minute()) {
+            if rivals.len() > 1 {
+                // Stable: files that are no reports keep the order of their names, at the end.
+                rivals.sort_by_cached_key(|file| Reverse(self.started_at(file)));
+            }
+        }
+        Ok(files)
+    }
+
+    fn unsorted(&self) -> io::Result<Vec<RunFile>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let mut files: Vec<RunFile> =
-            entries.filter_map(|entry| run_file(&entry.ok()?.path())).collect();
-        files.sort_by(|a, b| b.run_id.as_str().cmp(a.run_id.as_str()));
-        Ok(files)
+        Ok(entries.filter_map(|entry| run_file(&entry.ok()?.path())).collect())
+    }
+
+    fn started_at(&self, file: &RunFile) -> Option<Timestamp> {
+        let known =
+            self.starts.lock().unwrap_or_else(PoisonError::into_inner).get(&file.run_id).copied();
+        known.or_else(|| {
+            // Read without the lock, so that no other reader waits for a disk.
+            let started_at = self.entry(file)?.started_at;
+            let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+            starts.insert(file.run_id.clone(), started_at);
+            Some(started_at)
+        })
     }
 
     /// Reads the head of a report; `None` if the file is not a report.
@@ -74,7 +111,7 @@ impl RunArchive {
 
     /// Returns the file of a run, if it exists.
     pub fn find(&self, run_id: &str) -> io::Result<Option<RunFile>> {
-        Ok(self.files()?.into_iter().find(|file| file.run_id.as_str() == run_id))
+        Ok(self.unsorted()?.into_iter().find(|file| file.run_id.as_str() == run_id))
     }
 
     /// Returns the prompts of the newest reports, except those of one run. Skips reports that are
@@ -101,6 +138,18 @@ impl RunArchive {
     /// Reads a complete report.
     pub fn read(&self, file: &RunFile) -> io::Result<ReportDocument> {
         read_report(&file.path)
+    }
+}
+
+/// Returns the files after that of a run in a list of [`RunArchive::files`]: the next page. If the
+/// run is no more, its name tells where it was.
+pub fn older_than(mut files: Vec<RunFile>, run_id: &str) -> Vec<RunFile> {
+    match files.iter().position(|file| file.run_id.as_str() == run_id) {
+        Some(position) => files.drain(position + 1..).collect(),
+        None => {
+            files.retain(|file| file.run_id.as_str() < run_id);
+            files
+        }
     }
 }
 
@@ -133,6 +182,31 @@ fn run_file(path: &Path) -> Option<RunFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn runs_of_one_minute_are_in_the_order_of_their_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let write = |id: &str, second: u32| {
+            let start = format!("\"timestamp\": \"2026-02-06T12:34:{second}Z\"");
+            let text = text.replace("\"timestamp\": \"2026-02-06T12:34:56Z\"", &start);
+            fs::write(folder.path().join(format!("{id}.json")), text).unwrap();
+        };
+        write("selftest-20260206-1234-m", 10);
+        write("selftest-20260206-1234-a", 40);
+        write("selftest-20260206-1234-z", 30);
+        write("selftest-20260206-1235-b", 59);
+        fs::write(folder.path().join("selftest-20260206-1234-x.json"), "{}").unwrap();
+        let archive = RunArchive::new(folder.path());
+        let names = |files: &[RunFile]| -> String {
+            files.iter().filter_map(|file| file.run_id.as_str().chars().last()).collect()
+        };
+        let files = archive.files().unwrap();
+        assert_eq!(names(&files), "bazmx");
+        assert_eq!(names(&older_than(files.clone(), "selftest-20260206-1234-a")), "zmx");
+        assert_eq!(names(&older_than(files, "selftest-20260206-1234-zz")), "azmx");
+    }
 
     #[test]
     fn what_is_no_report_is_refused_for_a_reason() {

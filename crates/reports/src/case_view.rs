@@ -13,6 +13,7 @@ use selftest_harness::rubric;
 use selftest_harness::sut::SandboxState;
 use selftest_harness::sut::namespace::RunId;
 use selftest_stats::score::Score;
+use selftest_stats::{Interval, wilson};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
@@ -107,9 +108,8 @@ impl<'a> CaseView<'a> {
         self.result.evidence.stderr.as_deref().filter(|text| !text.trim().is_empty())
     }
 
-    /// Describes how the case ended instead of passing.
-    pub(super) fn got(&self) -> String {
-        let reason = self.reason.as_deref().unwrap_or("it did not pass");
+    /// Describes how the case ended instead of passing, for this reason.
+    pub(super) fn got(&self, reason: &str) -> String {
         let step = self.deciding_step();
         let Some((step, reply)) = step.and_then(|step| Some((step, step.reply.as_ref()?))) else {
             return format!("{}: {}", self.status.label(), one_line(reason, MAX_EXCERPT));
@@ -174,6 +174,11 @@ pub(super) fn questions(step: &CaseStep) -> Vec<&ScoredQuestion> {
     let mut questions: Vec<&ScoredQuestion> = card.questions.iter().collect();
     questions.sort_by(|a, b| a.probability.get().total_cmp(&b.probability.get()));
     questions
+}
+
+/// Returns the questions about the deciding step of a case.
+pub(super) fn asked<'a>(case: &CaseView<'a>) -> Vec<&'a ScoredQuestion> {
+    case.deciding_step().map(questions).unwrap_or_default()
 }
 
 /// Groups the cases that were not run by reason, in plan order.
@@ -250,6 +255,24 @@ impl RepeatedCaseView<'_> {
     /// Returns `PASS`, `FAIL`, or `FLAKY` if trials disagree.
     pub(super) fn result(&self) -> RepeatedResult {
         RepeatedResult::of(self.passed, self.decided)
+    }
+
+    /// Returns the number of trials.
+    pub(super) fn trials(&self) -> u32 {
+        self.trials
+    }
+
+    /// Formats the share of passed trials.
+    pub(super) fn rate(&self) -> String {
+        wording::share(self.passed, self.decided)
+    }
+
+    /// Formats the 95 % Wilson interval of that share.
+    pub(super) fn interval(&self) -> String {
+        wilson(self.passed, self.decided).map_or_else(
+            || "-".to_owned(),
+            |Interval { low, high }| format!("{:.0} % to {:.0} %", 100.0 * low, 100.0 * high),
+        )
     }
 
     /// Formats as `4 of 5`, with the number of trials without a verdict.

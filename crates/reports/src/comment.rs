@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
-use super::wording;
+use super::{against, wording};
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_harness::gate::finding::{CaseChange, GateFinding, GatedCase};
 use selftest_harness::outcome::CaseStatus;
 use selftest_stats::score::Score;
 use selftest_text::escape;
-use selftest_text::wording::{cases, percent, plural};
+use selftest_text::wording::percent;
 
 /// Start of every comment of this program; its key follows.
 const MARK: &str = "<!-- selftest:comment ";
@@ -83,21 +83,7 @@ fn headline(report: &ReportDocument) -> String {
     };
     let mut parts = vec![passed];
     if let Some(gate) = &report.gate {
-        let counted = [
-            (CaseChange::Regression, "regression"),
-            (CaseChange::Unconfirmed, "unconfirmed failure"),
-            (CaseChange::Flaky, "flaky case"),
-            (CaseChange::Fixed, "fixed case"),
-            (CaseChange::New, "new case"),
-        ];
-        let counts =
-            counted.into_iter().map(|(change, word)| (gate.cases_with(change).count(), word));
-        parts.extend(
-            counts
-                .filter(|(count, word)| *count > 0 || *word == "regression")
-                .map(|(count, word)| plural(count as u64, word)),
-        );
-        parts.push(format!("{} compared with the baseline", cases(gate.compared)));
+        parts.push(against::headline(gate));
     }
     parts.extend(wording::undecided(summary));
     parts.extend(wording::unchanged(summary));

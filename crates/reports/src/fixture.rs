@@ -6,7 +6,7 @@ pub(crate) use selftest_harness::fixtures::*;
 use crate::document::{HostMachine, ReportDocument};
 use crate::index::{RunEntry, RunIndex};
 use crate::state::RunState;
-use selftest_harness::event::{ExperimentRun, RunEvent};
+use selftest_harness::event::{ExperimentRun, RunEvent, SuiteRun};
 use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::{RunEnding, RunSummary, absolute_outcome};
 use selftest_harness::sut::namespace::RunId;
@@ -35,7 +35,8 @@ pub(crate) fn document() -> ReportDocument {
 }
 
 /// Nine runs with rising and falling rates, one of them without a verdict, one killed; the tenth is
-/// an arm of an experiment.
+/// an arm of an experiment. The fifth to the seventh run a suite, the seventh with repeats; the first
+/// replays a run.
 pub(crate) fn runs() -> RunIndex {
     let results =
         [(2, 3), (3, 2), (3, 2), (4, 1), (0, 0), (9, 3), (14, 1), (12, 3), (20, 0), (1, 9)];
@@ -64,6 +65,15 @@ pub(crate) fn runs() -> RunIndex {
                 skill: HOSTILE.to_owned(),
                 skill_digest: "ab".repeat(32),
             }),
+            suite: (day == 1 || (5..8).contains(&day)).then(|| SuiteRun {
+                path: if day == 1 { "reports/run.json" } else { "suites/<b>mail.yaml" }.to_owned(),
+                digest: "cd".repeat(32),
+                run_id: None,
+                repeats: if day == 7 { 5 } else { 1 },
+                replayed: day == 1,
+                allowed_commands: Vec::new(),
+            }),
+            rejudged: None,
             usage: None,
         }
     });

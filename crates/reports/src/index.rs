@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::wording;
-use selftest_harness::event::{ExperimentRun, RunModels};
+use selftest_harness::event::{ExperimentRun, RejudgedRun, RunModels, SuiteRun};
 use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{RunOutcome, RunSummary};
 use selftest_harness::sut::namespace::RunId;
@@ -42,11 +42,36 @@ pub struct RunEntry {
     /// The experiment it belongs to. Such a run says nothing about how the system develops from run
     /// to run.
     pub experiment: Option<ExperimentRun>,
+    /// The suite whose cases were run; absent if they were generated.
+    pub suite: Option<SuiteRun>,
+    /// The run whose answers were judged again; absent if the run has answers of its own.
+    pub rejudged: Option<RunId>,
     /// Usage of its models; absent if unknown.
     pub usage: Option<RunUsage>,
 }
 
 impl RunEntry {
+    /// Returns the series that the run continues.
+    pub fn series(&self) -> RunSeries {
+        let replayed = self.suite.as_ref().is_some_and(|suite| suite.replayed);
+        if self.experiment.is_some() {
+            return RunSeries::Experiments;
+        }
+        if self.rejudged.is_some() {
+            return RunSeries::JudgedAgain;
+        }
+        if replayed {
+            return RunSeries::Replays;
+        }
+        let repeats = self.summary.repeats.unwrap_or(1);
+        let suite = self.suite.as_ref().map(|suite| {
+            let path = suite.path.trim_start_matches("./");
+            (path.to_owned(), suite.repeats.max(repeats))
+        });
+        let (suite, repeats) = suite.map_or((None, repeats), |(path, all)| (Some(path), all));
+        RunSeries::Suite { suite, repeats }
+    }
+
     /// Returns the input and output tokens, the model time and the cost as text, each `-` if
     /// unknown.
     pub fn used(&self) -> [String; 3] {
@@ -63,6 +88,59 @@ impl RunEntry {
     }
 }
 
+/// Runs that can be compared with each other from run to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunSeries {
+    /// Runs of one suite with the same number of repeats.
+    Suite {
+        /// Path of the suite; `None` for generated cases.
+        suite: Option<String>,
+        /// Number of times each case is run, from 1.
+        repeats: u32,
+    },
+    /// Arms of experiments.
+    Experiments,
+    /// The cases of an earlier run, run again.
+    Replays,
+    /// The answers of an earlier run, judged again.
+    JudgedAgain,
+}
+
+impl RunSeries {
+    /// Returns true if the runs show how the system under test develops.
+    pub fn is_development(&self) -> bool {
+        matches!(self, Self::Suite { .. })
+    }
+
+    /// Returns the title, on one line. The path of a suite is untrusted.
+    pub fn title(&self) -> String {
+        let (suite, repeats) = match self {
+            Self::Suite { suite, repeats } => (suite, *repeats),
+            Self::Experiments => return "Experiments".to_owned(),
+            Self::Replays => return "Replays".to_owned(),
+            Self::JudgedAgain => return "Judged again".to_owned(),
+        };
+        let name = suite.as_deref().unwrap_or("Generated cases");
+        let name = selftest_text::one_line(name, MAX_TITLE);
+        if repeats > 1 { format!("{name}, each case {repeats} times") } else { name }
+    }
+}
+
+/// Groups runs by series, in the order in which they are first met.
+pub(super) fn by_series<'a>(
+    runs: impl IntoIterator<Item = &'a RunEntry>,
+) -> Vec<(RunSeries, Vec<&'a RunEntry>)> {
+    let mut groups: Vec<(RunSeries, Vec<&RunEntry>)> = Vec::new();
+    for run in runs {
+        let series = run.series();
+        match groups.iter_mut().find(|(known, _)| *known == series) {
+            Some((_, runs)) => runs.push(run),
+            None => groups.push((series, vec![run])),
+        }
+    }
+    groups
+}
+
 /// The runs in a folder.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
@@ -73,6 +151,9 @@ pub(super) struct RunIndex {
     /// Number of older files that were not read.
     pub(super) left_out: u32,
 }
+
+/// Maximum length of the title of a series, in bytes.
+const MAX_TITLE: usize = 100;
 
 /// Number of bytes read from a report at a time.
 const CHUNK: u64 = 64 * 1024;
@@ -120,6 +201,8 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         generator: head.models.generator,
         threshold: head.config.effective_threshold,
         experiment: head.experiment,
+        suite: head.suite,
+        rejudged: head.rejudged.map(|rejudged| rejudged.run_id),
         usage: head.usage,
     })
 }
@@ -136,6 +219,8 @@ struct ReportHead {
     models: RunModels,
     config: ListedConfig,
     experiment: Option<ExperimentRun>,
+    suite: Option<SuiteRun>,
+    rejudged: Option<RejudgedRun>,
     usage: Option<RunUsage>,
 }
 
@@ -149,11 +234,14 @@ struct ListedConfig {
 #[template(path = "index.md")]
 struct IndexPage<'a> {
     runs: &'a RunIndex,
+    /// The series with the newest run first.
+    groups: Vec<(RunSeries, Vec<&'a RunEntry>)>,
 }
 
 /// Renders the index as Markdown.
 pub(super) fn render(runs: &RunIndex) -> Result<String, askama::Error> {
-    IndexPage { runs }.render().map(|text| format!("{}\n", text.trim_end()))
+    let groups = by_series(&runs.entries);
+    IndexPage { runs, groups }.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@
 //! `progress` the terminal. Results are decided in `outcome`, never here.
 
 pub mod accept;
+pub mod against;
+pub mod causes;
 pub mod ci;
 pub mod comment;
 pub mod comparison;
+pub mod contrast;
 pub mod document;
 pub mod files;
 pub mod former;
@@ -20,6 +23,7 @@ pub mod progress;
 pub mod reliability;
 pub mod skill_creator;
 pub mod terminal;
+pub mod traces;
 
 mod archive;
 mod case_texts;
@@ -35,9 +39,9 @@ pub mod wording;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use archive::{RunArchive, RunFile, read_report};
+pub use archive::{RunArchive, RunFile, older_than, read_report};
 pub use files::{ReportFiles, ReportFilesError, ReportPaths};
-pub use index::RunEntry;
+pub use index::{RunEntry, RunSeries};
 pub use observer::{ReportHandle, ReportObserver};
 pub use progress::ProgressObserver;
 pub use terminal::TerminalStyle;

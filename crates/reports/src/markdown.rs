@@ -1,6 +1,8 @@
 //! The Markdown report of one run, in the layout of docs/spec/selftest.md#markdown-report. Returns
 //! text and opens no files.
 
+mod rows;
+
 use std::fmt;
 
 use askama::Template;
@@ -8,10 +10,13 @@ use selftest_text::escape::{self, Markdown};
 use selftest_text::wording as text;
 
 use super::case_view::{self, CaseView, MAX_EXCERPT, RepeatedCaseView};
+use super::causes::{CaseFault, SharedCause, SharedCauses};
 use super::document::RunEnd;
-use super::{recommendations, wording};
+use super::{against, recommendations, traces, wording};
+use rows::{CaseSection, ResultRow};
 use selftest_harness::calibration::RunCalibration;
 use selftest_harness::event::RunHeader;
+use selftest_harness::gate::finding::{GateFinding, GatedCase};
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::case::FormerVerdict;
 use selftest_harness::outcome::judge_samples::JudgeSamples;
@@ -25,10 +30,19 @@ use selftest_harness::sut::SandboxState;
 const MAX_INLINE: usize = 700;
 /// Maximum length of a reason in a table, in bytes.
 const MAX_CELL: usize = 160;
+/// Maximum number of cases named with a note.
+const MAX_NAMED: usize = 8;
 /// Maximum length of a quoted prompt or output, in bytes.
 const MAX_QUOTE: usize = 1_500;
+/// Maximum length of a comparison of two texts, in bytes.
+const MAX_DIFFERENCE: usize = 4_000;
+/// Maximum length of an excerpt, a protocol or a list of calls that is folded, in bytes.
+const MAX_FOLDED: usize = 4_000;
 /// Maximum length of the scenario IDs in the command to rerun, in bytes.
 const MAX_RERUN_IDS: usize = 500;
+
+/// Breaks a line inside a paragraph. A constant, because editors remove blanks at the end of a line.
+const HARD_BREAK: &str = "  ";
 
 /// Escapes every value in the Markdown templates, as configured in `askama.toml`, so that untrusted
 /// text stays text. A value must be a single text, not several pieces. Only `|safe` bypasses it,
@@ -49,8 +63,14 @@ struct MarkdownPage<'a> {
     header: &'a RunHeader,
     summary: &'a RunSummary,
     end: Option<&'a RunEnd>,
+    /// Number of changes since the baseline; absent without one.
+    headline: Option<String>,
     /// Comparison with the baseline, in sentences; empty without a baseline.
     gate: Vec<String>,
+    /// Causes that several cases have in common.
+    causes: &'a [SharedCause],
+    rows: Vec<ResultRow>,
+    failed: Vec<CaseSection<'a>>,
     /// Pass rate corrected by labels, on one line.
     calibration: Option<String>,
     json_link: &'a str,
@@ -65,9 +85,9 @@ struct MarkdownPage<'a> {
     loading: Vec<String>,
     /// Cases with more than one step.
     flows: Vec<&'a CaseView<'a>>,
-    unscored: Vec<&'a CaseView<'a>>,
-    /// Cases that were not run, by reason.
-    not_run: Vec<(&'a str, Vec<&'a str>)>,
+    unscored: Vec<CaseSection<'a>>,
+    /// Reasons why cases were not run, with the cases.
+    not_run: Vec<(String, Vec<&'a str>)>,
     /// Scenario, number of the attempt, and the reason why its prompt was rejected.
     rejected: Vec<(&'a str, usize, &'a str)>,
     notes: Vec<String>,
@@ -111,15 +131,18 @@ pub(super) fn render(view: &MarkdownView<'_>) -> Result<String, askama::Error> {
         CaseStatus::NotRun => !case.result.steps.is_empty(),
         status => status.pass().is_none(),
     };
+    let causes = SharedCauses::of(view.cases.iter().filter_map(|case| CaseFault::of(case)));
+    let gate = view.end.and_then(|end| end.gate.as_deref());
+    let failed = cases.iter().filter(|case| case.status.pass() == Some(false));
     let page = MarkdownPage {
         header: view.header,
         summary: view.summary,
         end: view.end,
-        gate: view
-            .end
-            .and_then(|end| end.gate.as_ref())
-            .map(|gate| gate.sentences())
-            .unwrap_or_default(),
+        headline: gate.map(against::headline),
+        gate: gate.map(|gate| gate_sentences(gate, &view.cases)).unwrap_or_default(),
+        causes: causes.all(),
+        rows: rows::results(&cases, &causes, gate),
+        failed: rows::sections(failed, &cases, &causes, gate),
         calibration: view.calibration.as_ref().map(RunCalibration::sentence),
         json_link: view.json_link,
         repeated: case_view::repeated(&cases),
@@ -130,8 +153,8 @@ pub(super) fn render(view: &MarkdownView<'_>) -> Result<String, askama::Error> {
         skills: case_view::skills(view.cases.iter().copied()),
         loading: case_view::loading(view.cases.iter().copied()),
         flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
-        unscored: cases.iter().filter(is_told).collect(),
-        not_run: case_view::not_run(&cases),
+        unscored: rows::sections(cases.iter().filter(is_told), &cases, &causes, gate),
+        not_run: not_run(&cases, &causes),
         rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
         isolation: case_view::isolation(view.cases.iter().copied()),
@@ -147,19 +170,48 @@ pub(super) fn render(view: &MarkdownView<'_>) -> Result<String, askama::Error> {
     page.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
-impl<'a> MarkdownPage<'a> {
+/// Describes the comparison with the baseline. The reason of a case that failed is not repeated:
+/// the case has a section of its own.
+fn gate_sentences(gate: &GateFinding, cases: &[&CaseResult]) -> Vec<String> {
+    let passed_all = |gated: &GatedCase| {
+        let mut trials = cases.iter().filter(|case| case.scenario.id == gated.id);
+        trials.all(|case| case.status().0 == CaseStatus::Passed)
+    };
+    let mut sentences = against::of_run(gate);
+    sentences.extend(against::of_cases(gate, passed_all));
+    sentences
+}
+
+impl MarkdownPage<'_> {
     fn outcome(&self) -> &'static str {
         wording::outcome(self.end.map(|end| end.outcome))
     }
 
     /// Returns true if any case has a reason to display.
     fn has_reasons(&self) -> bool {
-        self.cases.iter().any(|case| case.reason.is_some())
+        self.rows.iter().any(|row| !row.reason.is_empty())
     }
 
-    fn failed(&self) -> impl Iterator<Item = &'a CaseView<'a>> {
-        self.cases.iter().filter(|case| case.status.pass() == Some(false))
+    /// Summarises how many protections were enforced, and what came of them.
+    fn enforcement(&self) -> String {
+        let words = wording::enforcement(&self.header.isolation);
+        let cases = self.isolation.as_ref().map(|cases| format!("; cases: {cases}"));
+        words + &cases.unwrap_or_default()
     }
+}
+
+/// Returns the reasons why cases were not run. A cause that is stated above is named by its number.
+fn not_run<'a>(cases: &'a [CaseView<'_>], causes: &SharedCauses) -> Vec<(String, Vec<&'a str>)> {
+    let skipped = cases.iter().filter(|case| case.was_not_run());
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for case in skipped {
+        let reason = rows::because(case, causes);
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(case.name()),
+            None => found.push((reason, vec![case.name()])),
+        }
+    }
+    found
 }
 
 /// Returns cases whose verdict has changed.
@@ -180,6 +232,16 @@ fn quoted(text: &str) -> Markdown {
     escape::fenced(text, MAX_QUOTE)
 }
 
+/// Formats a text inside a section that is folded as a fenced block.
+fn folded(text: &str) -> Markdown {
+    escape::fenced(text, MAX_FOLDED)
+}
+
+/// Formats two texts with the lines marked in which they differ.
+fn marked(lines: &str) -> Markdown {
+    escape::fenced_as("diff", lines, MAX_DIFFERENCE)
+}
+
 fn rejected_prompts(case: &CaseResult) -> impl Iterator<Item = (&str, usize, &str)> {
     let attempts = case.generation.attempts.iter().zip(1..);
     attempts.filter_map(|(attempt, number)| {
@@ -187,8 +249,9 @@ fn rejected_prompts(case: &CaseResult) -> impl Iterator<Item = (&str, usize, &st
     })
 }
 
+/// Returns the warnings of the run and the notes on cases. Cases with the same note share a line.
 fn notes(view: &MarkdownView<'_>) -> Vec<String> {
-    let mut notes = view.warnings.to_vec();
+    let mut on_cases: Vec<(String, Vec<String>)> = Vec::new();
     for case in &view.cases {
         let evidence = &case.evidence;
         let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
@@ -196,9 +259,18 @@ fn notes(view: &MarkdownView<'_>) -> Vec<String> {
         let tried = evidence.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
         let tried = tried.map(|sandbox| format!("isolation {}", sandbox.summary()));
         let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()).chain(&tried);
-        notes.extend(all.map(|note| format!("{}: {note}", case.name())));
+        for note in all {
+            match on_cases.iter_mut().find(|(known, _)| known == note) {
+                Some((_, names)) => names.push(case.name()),
+                None => on_cases.push((note.clone(), vec![case.name()])),
+            }
+        }
     }
-    notes
+    let line = |(note, names): (String, Vec<String>)| {
+        let names = wording::listed(names.iter().map(String::as_str), MAX_NAMED);
+        format!("{}: {note}", names.unwrap_or_default())
+    };
+    view.warnings.iter().cloned().chain(on_cases.into_iter().map(line)).collect()
 }
 
 fn rerun(header: &RunHeader) -> String {
@@ -231,10 +303,14 @@ fn rerun(header: &RunHeader) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use pulldown_cmark::{Event, Options, Parser, Tag};
+    use serde_json::json;
 
     use crate::fixture;
     use crate::state::RunState;
+    use selftest_harness::outcome::case::Interruption;
 
     fn markdown(state: &RunState) -> String {
         state.markdown("../../../reports/selftest/run.json").unwrap().unwrap()
@@ -275,11 +351,11 @@ mod tests {
         let judgement = fixture::scored([0.5, 0.2, 0.4, 0.85], "hallucinated contradictions");
         cases.push(fixture::case(4, "contradiction_detect", judgement).into());
         let text = markdown(&fixture::state(&fixture::events(&cases)));
-        let (head, rest) = text.split_once("\n\n95 % interval").unwrap();
+        let (head, rest) = text.split_once("\n\nOutcome: failed. 95 % interval").unwrap();
         assert_eq!(
             head,
             "# Selftest Report: selftest-20260206-1234-bcdfgh\n\n\
-             **Date:** 2026-02-06 12:34:56\n**Strictness:** 0.7\n**Pass Rate:** 4/5 (80%)"
+             **Date:** 2026-02-06 12:34:56  \n**Strictness:** 0.7  \n**Pass Rate:** 4/5 (80%)"
         );
         let expected = "\n## Results\n\n\
              | Case | Status | Score | Pass | Reason |\n|------|--------|-------|------|--------|\n\
@@ -296,6 +372,85 @@ mod tests {
         assert!(rest.contains(expected), "{rest}");
     }
 
+    /// Returns true for the tags of a folded section with a heading of letters and numbers.
+    fn is_ours(tag: &str) -> bool {
+        let tag = tag.trim_end();
+        let heading = tag.strip_prefix("<details><summary>");
+        let heading = heading.and_then(|rest| rest.strip_suffix("</summary>"));
+        let plain = |c: char| c.is_ascii_alphanumeric() || " ,:;".contains(c);
+        tag == "</details>" || heading.is_some_and(|words| words.chars().all(plain))
+    }
+
+    #[test]
+    fn the_lines_of_the_head_stand_on_their_own() {
+        let text = markdown(&fixture::rich_run());
+        let breaks = Parser::new(&text).filter(|event| *event == Event::HardBreak).count();
+        assert_eq!(breaks, 2, "between date, strictness and pass rate");
+    }
+
+    #[test]
+    fn a_cause_of_many_cases_stands_once() {
+        let broken = |index: usize| {
+            let id = format!("case-{index}");
+            let mut case = fixture::case(index, &id, fixture::scored([1.0; 4], ""));
+            let why = "KeyError: 'discount' in agent.py".to_owned();
+            case.interruption = Some(Interruption::SutError(why));
+            case.evidence.stderr = Some("Traceback (most recent call last)".to_owned());
+            case.evidence.exit = Some("exit code 1".to_owned());
+            case.steps.clear();
+            Arc::new(case)
+        };
+        let cases: Vec<_> = (0..8).map(broken).collect();
+        let text = markdown(&fixture::state(&fixture::events(&cases)));
+        for words in ["KeyError", "Traceback", "the program ended with exit code 1"] {
+            assert_eq!(text.matches(words).count(), 1, "{words} in {text}");
+        }
+        assert!(
+            text.contains("| 1 | SUT ERROR | KeyError: 'discount' in agent.py | case-0, case-1")
+        );
+        assert!(text.contains("### case-7\n- Expected: COMPLETE"), "{text}");
+        assert!(text.contains("- Got: SUT ERROR: cause 1\n"), "{text}");
+    }
+
+    #[test]
+    fn trials_of_a_case_share_a_row_and_a_section() {
+        let trial = |index: usize, repeat, score: f64| {
+            let mut case = fixture::case(index, "a", fixture::scored([score; 4], "hm"));
+            case.repeat = Some(repeat);
+            Arc::new(case)
+        };
+        let cases = [trial(0, 1, 1.0), trial(1, 2, 0.3), trial(2, 3, 0.2)];
+        let text = markdown(&fixture::state(&fixture::events(&cases)));
+        let row = "| a | COMPLETE | 0.50 | FLAKY | 3 | 1 of 3 | 33 % | 6 % to 79 % | answer: overall 0.30";
+        assert!(text.contains(row), "{text}");
+        assert_eq!(text.matches("### a\n").count(), 1, "{text}");
+        assert!(text.contains("this is a #2"), "{text}");
+        assert!(text.contains("- a #3: FAIL: answer: overall 0.20"), "{text}");
+    }
+
+    #[test]
+    fn a_failed_case_shows_its_grounds() {
+        let mut case = fixture::case(0, "a", fixture::scored([0.3; 4], "hm"));
+        let grounds = &mut case.case.as_mut().unwrap().grounds;
+        grounds.reference = Some("Here is the ferry.".to_owned());
+        grounds.expectations = vec!["It names the ferry".to_owned()];
+        grounds.facts = vec!["The ferry leaves at seven.".to_owned()];
+        let call = json!({ "name": "read", "arguments": { "path": "<b>" } });
+        let reply = case.steps[0].reply.as_mut().unwrap();
+        reply.output = "Here is the bus.".to_owned();
+        reply.tool_calls = Some(vec![serde_json::from_value(call).unwrap()]);
+        let text = markdown(&fixture::state(&fixture::events(&[Arc::new(case)])));
+        for part in [
+            "```diff\n- Here is the ferry.\n+ Here is the bus.\n```",
+            "Reference:\n\n```text\nHere is the ferry.\n```",
+            "Expectations:\n\n- It names the ferry\n",
+            "<details><summary>1 tool call</summary>\n\n```text\nread {\"path\":\"<b>\"}\n```",
+            "<details><summary>Evidence: facts of the project</summary>",
+        ] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
+    }
+
     #[test]
     fn hostile_text_changes_nothing_in_the_structure() {
         let text = markdown(&fixture::rich_run());
@@ -305,6 +460,8 @@ mod tests {
         let mut row = 0;
         for event in &events {
             match event {
+                // The folded sections are ours, and hold nothing foreign in their headings.
+                Event::Html(tag) if is_ours(tag) => {}
                 Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => {
                     panic!("{event:?}")
                 }

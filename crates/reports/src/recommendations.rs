@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::case_view::{CaseView, card, category_name, is_mismatch};
+use super::wording::listed;
 use selftest_checks::scenario::TaskStatus;
 use selftest_harness::event::RunHeader;
 use selftest_harness::outcome::CaseStatus;
@@ -37,33 +38,7 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec
 /// Lists the IDs of the matching cases; `None` if there are none.
 fn names(cases: &[CaseView<'_>], wanted: impl Fn(&CaseView<'_>) -> bool) -> Option<String> {
     let wanted = cases.iter().filter(|case| wanted(case));
-    listed(wanted.map(|case| case.result.scenario.id.as_str()))
-}
-
-/// Joins IDs, each once: `a, b (3 times) and c`.
-fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
-    let mut counts: Vec<(&str, u32)> = Vec::new();
-    for id in ids {
-        match counts.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((id, 1)),
-        }
-    }
-    let word = |(id, count): &(&str, u32)| match count {
-        1 => (*id).to_owned(),
-        _ => format!("{id} ({count} times)"),
-    };
-    let words: Vec<String> = counts.iter().map(word).collect();
-    match &words[..] {
-        [] => None,
-        [only] => Some(only.clone()),
-        [rest @ .., last] if words.len() <= MAX_NAMED => {
-            Some(format!("{} and {last}", rest.join(", ")))
-        }
-        _ => {
-            Some(format!("{} and {} more", words[..MAX_NAMED].join(", "), words.len() - MAX_NAMED))
-        }
-    }
+    listed(wanted.map(|case| case.result.scenario.id.as_str()), MAX_NAMED)
 }
 
 /// Advice for an unavailable model server, unrelated to models or prompts.
@@ -144,7 +119,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     });
     weak.iter()
         .filter_map(|(id, tally)| {
-            let ids = listed(tally.ids.iter().map(|(_, id)| *id))?;
+            let ids = listed(tally.ids.iter().map(|(_, id)| *id), MAX_NAMED)?;
             let mean = tally.scores / f64::from(tally.count);
             Some(format!(
                 "Review {} handling for {ids} (mean {mean:.2}){}",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::case_view::{self, CaseView, RepeatedCaseView, not_run, repeated};
 use super::files::ReportPaths;
 
-use super::wording;
+use super::{against, wording};
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::finding::GateFinding;
 use selftest_harness::outcome::judge_samples::JudgeSamples;
@@ -23,6 +23,8 @@ use selftest_text::wording::{percent, plural};
 
 /// Maximum length of a reason, in bytes.
 const MAX_REASON: usize = 200;
+/// Maximum number of cases named on one line.
+const MAX_NAMED: usize = 8;
 /// Width of a line about the whole run, in columns.
 const NOTICE_WIDTH: usize = 80;
 
@@ -75,6 +77,8 @@ pub struct ClosingOptions<'a> {
     pub links: Option<&'a Path>,
     /// Wall time of the whole run.
     pub took: Duration,
+    /// The comparison with the baseline, if there is one.
+    pub gate: Option<&'a GateFinding>,
 }
 
 /// Capabilities of the terminal.
@@ -130,15 +134,18 @@ pub fn closing(
     paths: &ReportPaths,
     closing: &ClosingOptions<'_>,
 ) -> String {
-    let ClosingOptions { style, detail, links, took } = *closing;
+    let ClosingOptions { style, detail, links, took, gate } = *closing;
     let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
     let mut lines = notices(header, style);
     if detail != DetailLevel::Brief {
-        lines.extend(table(&cases, style));
+        // With repeats, a row per case says more than one per trial.
+        if detail == DetailLevel::Full || summary.repeats.is_none() {
+            lines.extend(table(&cases, style));
+        }
         lines.extend(repeats(&cases, style));
         lines.extend(skills(&cases, style));
     }
-    lines.extend(failed::failed(&cases, detail, style));
+    lines.extend(failed::failed(&cases, gate, detail, style));
     if !lines.is_empty() {
         lines.push(String::new());
     }
@@ -165,13 +172,7 @@ pub fn closing(
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, MAX_REASON)));
     }
-    let undecided = |case: &&CaseView<'_>| case.status.pass().is_none() && !case.was_not_run();
-    for case in cases.iter().filter(undecided) {
-        if let Some(reason) = &case.reason {
-            let reason = escape::terminal(reason, MAX_REASON);
-            lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
-        }
-    }
+    lines.extend(undecided(&cases));
     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let took = selftest_text::wording::duration(took);
     let seed = format!("{}, seed {}, took {took}", header.run_id, header.seed);
@@ -196,14 +197,42 @@ pub fn closing(
     lines.join("\n")
 }
 
-/// Renders the comparison with the baseline, one line per changed case.
+/// Renders the comparison with the baseline: what changed in numbers, what was compared, and the
+/// changed cases, those that changed alike on one line.
 pub fn gate(finding: &GateFinding, style: TerminalStyle) -> String {
-    let sentences = finding.sentences();
-    let lines = sentences.iter().enumerate().map(|(at, sentence)| {
-        let line = escape::terminal(sentence, 2 * MAX_REASON);
-        if at == 0 { style.paint(StatusColour::Faint, &line) } else { line }
-    });
-    lines.map(|line| line + "\n").collect()
+    let compared = against::of_run(finding);
+    let changed = against::of_cases(finding, |_| true);
+    let faint = [against::headline(finding)].into_iter().chain(compared.first().cloned());
+    let faint = faint.map(|line| (StatusColour::Faint, line));
+    let rest = compared.into_iter().skip(1).chain(changed);
+    let line = |text: &str| escape::terminal(text, 2 * MAX_REASON);
+    let mut text = String::new();
+    for (colour, words) in faint {
+        text += &format!("{}\n", style.paint(colour, &line(&words)));
+    }
+    for words in rest {
+        text += &format!("{}\n", line(&words));
+    }
+    text
+}
+
+/// Names the cases without a verdict and the reason, those with the same reason on one line.
+fn undecided(cases: &[CaseView<'_>]) -> Vec<String> {
+    let open = cases.iter().filter(|case| case.status.pass().is_none() && !case.was_not_run());
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for case in open {
+        let Some(reason) = case.reason.as_deref() else { continue };
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(case.name()),
+            None => found.push((reason, vec![case.name()])),
+        }
+    }
+    let line = |(reason, names): (&str, Vec<&str>)| {
+        let names = wording::listed(names.into_iter(), MAX_NAMED).unwrap_or_default();
+        let reason = escape::terminal(reason, MAX_REASON);
+        format!("{}: {reason}", escape::terminal(&names, MAX_REASON))
+    };
+    found.into_iter().map(line).collect()
 }
 
 /// Formats the notices for the first lines.
@@ -296,7 +325,13 @@ fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
 fn repeats(cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
     let line = |case: &RepeatedCaseView<'_>| {
         let id = escape::terminal(case.id, 64);
-        let passed = format!("{id}: {}, {} passed", case.result().label(), case.passed_words());
+        let passed = format!(
+            "{id}: {}, {} passed ({}, 95 % interval {})",
+            case.result().label(),
+            case.passed_words(),
+            case.rate(),
+            case.interval()
+        );
         // Checks decide without a score.
         if case.mean.is_none() {
             return passed;
@@ -373,7 +408,8 @@ mod tests {
     fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
         let style = TerminalStyle { terminal: true, colour };
         let (links, took) = (None, Duration::from_millis(64_200));
-        let closing = ClosingOptions { style, detail: DetailLevel::Normal, links, took };
+        let detail = DetailLevel::Normal;
+        let closing = ClosingOptions { style, detail, links, took, gate: None };
         closing_by(&fixture::header(cases), cases, &closing)
     }
 
@@ -392,7 +428,7 @@ mod tests {
 
     fn plain(detail: DetailLevel) -> ClosingOptions<'static> {
         let style = TerminalStyle { terminal: true, colour: false };
-        ClosingOptions { style, detail, links: None, took: Duration::from_secs(3) }
+        ClosingOptions { style, detail, links: None, took: Duration::from_secs(3), gate: None }
     }
 
     #[test]

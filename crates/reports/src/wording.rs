@@ -9,6 +9,7 @@ use selftest_harness::event::{ExperimentRun, NO_JUDGE, RejudgedRun, SuiteRun};
 use selftest_harness::experiment::Arm;
 use selftest_harness::outcome::usage::RoleUsage;
 use selftest_harness::outcome::{CaseStatus, RunOutcome, RunSummary};
+use selftest_harness::sut::Isolation;
 
 /// Formats as `4/5 (80%)`, see docs/spec/selftest.md#markdown-report, or `no verdict`.
 pub fn pass_rate(summary: &RunSummary) -> String {
@@ -93,6 +94,15 @@ pub fn rejudged(rejudged: &RejudgedRun) -> String {
     format!("answers of {}, judged before by {}", rejudged.run_id, rejudged.judge)
 }
 
+/// Summarises how many protections were enforced.
+pub fn enforcement(isolation: &Isolation) -> String {
+    let enforced = plural(isolation.enforced.len() as u64, "protection");
+    match isolation.not_enforced.len() {
+        0 => format!("{enforced} enforced"),
+        missing => format!("{enforced} enforced, {missing} not"),
+    }
+}
+
 /// Returns the vote of a panel judge on a case.
 pub const fn vote(pass: Option<bool>) -> &'static str {
     match pass {
@@ -168,9 +178,36 @@ pub(super) fn rate(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percent(share)))
 }
 
+/// Formats the share of a count in percent, or `-` if there is nothing to share.
+pub fn share(count: u32, of: u32) -> String {
+    rate((of > 0).then(|| f64::from(count) / f64::from(of)))
+}
+
 /// Formats a score, or `-`.
 pub fn score(score: Option<Score>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| score.to_string())
+}
+
+/// Joins IDs, each once and at most `most`: `a, b (3 times) and c`.
+pub(super) fn listed<'a>(ids: impl Iterator<Item = &'a str>, most: usize) -> Option<String> {
+    let mut counts: Vec<(&str, u32)> = Vec::new();
+    for id in ids {
+        match counts.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((id, 1)),
+        }
+    }
+    let word = |(id, count): &(&str, u32)| match count {
+        1 => (*id).to_owned(),
+        _ => format!("{id} ({count} times)"),
+    };
+    let words: Vec<String> = counts.iter().map(word).collect();
+    match &words[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        [rest @ .., last] if words.len() <= most => Some(format!("{} and {last}", rest.join(", "))),
+        _ => Some(format!("{} and {} more", words[..most].join(", "), words.len() - most)),
+    }
 }
 
 /// Describes an outcome; `None` means that the run has not ended.

@@ -32,10 +32,10 @@
     t: (one) => Number(one.dataset.t),
     m: (one) => parseFloat(one.dataset.m),
   };
-  const rank = { failed: 0, open: 1, passed: 2, gone: 3 };
-  const groups = ["worse", "better", "new", "removed", "not-compared", "same"];
+  // The buttons of the filter are in the order of the changes, worst first.
+  const groups = form.elements.group ? [...form.elements.group].map((one) => one.value) : [];
   value.a = (one) => groups.indexOf(one.dataset.a);
-  value.r = (one) => rank[one.classList[0]];
+  value.r = (one) => Number(one.dataset.r);
   const missing = (found) => typeof found === "number" && Number.isNaN(found);
   const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
   const buttons = [...document.querySelectorAll("#sorting button")];

@@ -20,7 +20,7 @@ use futures_util::stream;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::App;
-use super::pages::{CaseRow, RunProgress};
+use super::pages::{CaseRow, RunProgress, shared_causes};
 use super::problem::Problem;
 use selftest_reports::RunFile;
 use selftest_reports::document::ReportDocument;
@@ -146,7 +146,8 @@ struct RunChanges {
 impl RunChanges {
     fn from_report(report: &ReportDocument) -> Option<Self> {
         let progress = RunProgress { report };
-        let row = |case| CaseRow { report, case }.render().ok();
+        let causes = shared_causes(report);
+        let row = |case| CaseRow { report, case, causes: &causes }.render().ok();
         Some(Self {
             sentence: progress.sentence(),
             progress: progress.render().ok()?,

@@ -63,9 +63,14 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
 /// Formats a text of at most `limit` bytes as a fenced block. The fence is longer than any run of
 /// backticks inside.
 pub fn fenced(text: &str, limit: usize) -> Markdown {
+    fenced_as("text", text, limit)
+}
+
+/// Like [`fenced`], for a renderer that highlights this language.
+pub fn fenced_as(language: &'static str, text: &str, limit: usize) -> Markdown {
     let body = block(text, limit);
     let fence = "`".repeat(longest_run(&body, '`').max(2) + 1);
-    Markdown(format!("{fence}text\n{}\n{fence}", body.trim_end_matches('\n')))
+    Markdown(format!("{fence}{language}\n{}\n{fence}", body.trim_end_matches('\n')))
 }
 
 /// Percent-encodes a path or file name for use as a link target, except for letters, digits and

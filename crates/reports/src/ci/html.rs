@@ -4,21 +4,26 @@
 //! security policy allows only the page's own style and script, by their digests. With more cases,
 //! their texts are truncated further to keep the page small.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use selftest_text::escape::{block, terminal};
 use selftest_text::wording::{date_time, duration, plural};
 use sha2::{Digest as _, Sha256};
-use strum::VariantArray as _;
 
-use super::against::{CaseComparison, ComparisonGroup};
 use super::run_view::{CiRunView, MISSING};
-use crate::case_view::{self, CaseView};
-use crate::wording;
+use crate::against::{self, CaseStanding};
+use crate::case_view::{self, CaseView, RepeatedCaseView};
+use crate::causes::{CaseFault, SharedCause, SharedCauses};
+use crate::contrast::{Contrast, PieceKind};
+use crate::{traces, wording};
 use selftest_checks::check::CheckOutcome;
+use selftest_harness::gate::finding::CaseChange;
 use selftest_harness::judge::fitness::JudgeFitness;
 use selftest_harness::judge::{ScoredQuestion, Verdict};
+use selftest_harness::outcome::repeats::RepeatedResult;
 use selftest_harness::outcome::usage::RoleUsage;
 use selftest_harness::outcome::{CaseStep, CheckResult, RunOutcome, StepKind};
 use selftest_harness::sut::SandboxEvidence;
@@ -32,6 +37,9 @@ const SCRIPT: &str = include_str!("../../templates/ci_report.js");
 const MAX_BYTES: usize = 2_000_000;
 /// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 400;
+
+/// Minimum limit on texts at which differences are marked too.
+const MIN_CONTRAST: usize = 2_000;
 
 /// Limits on the details of each case.
 #[derive(Debug, Clone, Copy)]
@@ -73,16 +81,18 @@ struct HtmlPage<'a> {
     counts: String,
     interval: Option<String>,
     calibration: Option<String>,
+    /// Number of changes since the baseline, and what was compared; absent without a baseline.
+    gate: Option<(String, Vec<String>)>,
+    causes: Vec<HtmlCause>,
     facts: Vec<(&'static str, String)>,
+    isolation: Option<HtmlIsolation>,
     usage: Vec<UsageRow>,
     has_money: bool,
     warnings: Vec<String>,
     /// Value, label and count of each result.
     kinds: [(&'static str, &'static str, usize); 4],
-    /// Value, label and count of each comparison group; empty without a baseline.
-    groups: Vec<(&'static str, &'static str, usize)>,
-    /// Description of the baseline.
-    baseline: Option<String>,
+    /// Value, label and count of each change since the baseline; empty without one.
+    groups: Vec<(String, &'static str, usize)>,
     cases: Vec<HtmlCase>,
     missing: String,
     version: &'a str,
@@ -100,7 +110,22 @@ struct UsageRow {
     cost: String,
 }
 
-/// A case on the page.
+/// A cause of several cases.
+struct HtmlCause {
+    name: String,
+    class: &'static str,
+    label: &'static str,
+    reason: String,
+    cases: String,
+}
+
+/// The protections of a run.
+struct HtmlIsolation {
+    summary: String,
+    lines: Vec<String>,
+}
+
+/// A case on the page, or one of its trials.
 struct HtmlCase {
     number: usize,
     kind: &'static str,
@@ -112,14 +137,43 @@ struct HtmlCase {
     /// Cost as a plain number, for sorting.
     amount: String,
     cost: String,
-    /// Comparison with the baseline, if there is one.
-    against: Option<CaseComparison>,
+    /// How it stands against the baseline, if there is one.
+    against: Option<CaseStanding>,
+    /// What a reader of the list should know: the reason or the cause, and the trials.
+    why: String,
     reason: Option<String>,
+    contrast: Option<Contrast>,
     /// Headings with their texts.
     texts: Vec<(String, String)>,
+    expectations: Vec<String>,
     checks: Vec<(&'static str, String, String)>,
     questions: Vec<(&'static str, String, String)>,
+    /// Evidence and tool calls: headings with their texts.
+    folded: Vec<(String, String)>,
     facts: String,
+    /// The trials of a repeated case.
+    trials: Vec<HtmlCase>,
+}
+
+impl HtmlCase {
+    /// Adds a trial to a repeated case.
+    fn add_trial(&mut self, trial: HtmlCase) {
+        self.ms += trial.ms;
+        self.time = duration(self.ms);
+        self.trials.push(trial);
+    }
+
+    /// Returns the key by which cases are sorted: what needs attention first.
+    fn rank(&self) -> u8 {
+        let regression = CaseStanding::Changed(CaseChange::Regression);
+        match self.kind {
+            "failed" if self.against == Some(regression) => 0,
+            "failed" => 1,
+            "open" => 2,
+            "passed" => 3,
+            _ => 4,
+        }
+    }
 }
 
 /// Renders the page of a run.
@@ -144,11 +198,13 @@ fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
     let document = run.document;
     let summary = &document.summary;
     let views = run.cases();
-    let mut cases: Vec<HtmlCase> =
-        views.iter().zip(1..).map(|(view, number)| case(run, view, number, bounds)).collect();
+    let causes = SharedCauses::of(run.results.iter().filter_map(CaseFault::of));
+    let mut cases = all_cases(run, &views, &causes, bounds);
     let removed = document.gate.iter().flat_map(|gate| &gate.removed);
     let gone = removed.zip(cases.len() + 1..).map(|(id, number)| removed_case(id, number));
     cases.extend(gone.collect::<Vec<_>>());
+    // Stable, so that equals stay in the order of the plan.
+    cases.sort_by_key(HtmlCase::rank);
     let count = |kind: &str| cases.iter().filter(|case| case.kind == kind).count();
     let (passed, failed, open) = (count("passed"), count("failed"), count("open"));
     let missing = run.missing();
@@ -183,11 +239,19 @@ fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
         run_id: document.run_id.as_str(),
         date: date_time(document.timestamp),
         took: run.wall_ms().map(duration),
-        shares: shares([("passed", passed), ("failed", failed), ("open", open)]),
+        shares: shares([
+            ("passed", summary.passed),
+            ("failed", summary.failed),
+            ("open", summary.unscored),
+        ]),
         counts: {
             let unchanged = wording::unchanged(summary);
             let unchanged = unchanged.map(|words| format!("; {words}")).unwrap_or_default();
-            format!("{passed} passed, {failed} failed, {open} without a verdict{unchanged}")
+            let trials = if summary.repeats.is_some() { "trials: " } else { "" };
+            format!(
+                "{trials}{} passed, {} failed, {} without a verdict{unchanged}",
+                summary.passed, summary.failed, summary.unscored
+            )
         },
         interval: wording::interval(summary),
         calibration: document
@@ -199,10 +263,13 @@ fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
         has_money: currency.is_some(),
         warnings: document.warnings.iter().map(|words| terminal(words, MAX_LINE)).collect(),
         groups: groups(&cases),
-        baseline: document.gate.as_ref().map(|gate| {
-            let words = format!("Baseline {} of {}", gate.baseline, gate.baseline_run_id);
-            terminal(&words, MAX_LINE)
+        gate: document.gate.as_ref().map(|gate| {
+            let sentences = against::of_run(gate);
+            let lines = sentences.iter().map(|line| terminal(line, 2 * MAX_LINE)).collect();
+            (against::headline(gate), lines)
         }),
+        causes: causes.all().iter().map(cause).collect(),
+        isolation: isolation(run),
         kinds: [
             ("", "all", cases.len()),
             ("failed", "failed", failed),
@@ -216,18 +283,49 @@ fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
     }
 }
 
-/// Counts the cases per comparison group, leaving out empty groups.
-fn groups(cases: &[HtmlCase]) -> Vec<(&'static str, &'static str, usize)> {
-    let count = |group: ComparisonGroup| {
-        let stands = cases.iter().filter_map(|case| case.against.as_ref());
-        stands.filter(|against| against.group == group).count()
-    };
-    if cases.iter().all(|case| case.against.is_none()) {
+fn cause(cause: &SharedCause) -> HtmlCause {
+    HtmlCause {
+        name: cause.name(),
+        class: class(cause.status.pass()),
+        label: cause.status.label(),
+        reason: terminal(&cause.reason, MAX_LINE),
+        cases: terminal(&cause.cases(), 2 * MAX_LINE),
+    }
+}
+
+/// Returns the CSS class of a result.
+const fn class(pass: Option<bool>) -> &'static str {
+    match pass {
+        Some(true) => "passed",
+        Some(false) => "failed",
+        None => "open",
+    }
+}
+
+fn isolation(run: &CiRunView<'_>) -> Option<HtmlIsolation> {
+    let isolation = &run.document.isolation;
+    let mut summary = wording::enforcement(isolation);
+    if let Some(cases) = case_view::isolation(run.results.iter()) {
+        summary += &format!("; cases: {cases}");
+    }
+    let enforced = isolation.enforced.iter().map(|line| format!("Enforced: {line}"));
+    let missing = isolation.not_enforced.iter().map(|line| format!("Not enforced: {line}"));
+    let lines: Vec<String> = missing.chain(enforced).map(|line| terminal(&line, 1_000)).collect();
+    (!lines.is_empty()).then_some(HtmlIsolation { summary, lines })
+}
+
+/// Counts the cases per change since the baseline, worst first.
+fn groups(cases: &[HtmlCase]) -> Vec<(String, &'static str, usize)> {
+    let mut counts: BTreeMap<CaseStanding, usize> = BTreeMap::new();
+    for standing in cases.iter().filter_map(|case| case.against) {
+        *counts.entry(standing).or_default() += 1;
+    }
+    if counts.is_empty() {
         return Vec::new();
     }
-    let all = ("", "all", cases.len());
-    let counted = ComparisonGroup::VARIANTS.iter().map(|&it| (it.value(), it.label(), count(it)));
-    std::iter::once(all).chain(counted.filter(|(_, _, count)| *count > 0)).collect()
+    let all = (String::new(), "all", cases.len());
+    let counted = counts.into_iter().map(|(it, count)| (it.value(), it.label(), count));
+    std::iter::once(all).chain(counted).collect()
 }
 
 /// Returns the row of a case that only the baseline has.
@@ -235,20 +333,82 @@ fn removed_case(id: &str, number: usize) -> HtmlCase {
     HtmlCase {
         number,
         kind: "gone",
-        label: "REMOVED".to_owned(),
+        label: CaseStanding::Removed.label().to_owned(),
         name: terminal(id, MAX_LINE),
         score: wording::score(None),
         ms: 0,
         time: String::new(),
         amount: String::new(),
         cost: String::new(),
-        against: Some(CaseComparison::removed()),
+        against: Some(CaseStanding::Removed),
+        why: String::new(),
         reason: None,
+        contrast: None,
         texts: Vec::new(),
+        expectations: Vec::new(),
         checks: Vec::new(),
         questions: Vec::new(),
+        folded: Vec::new(),
         facts: "in the baseline, no longer in the suite".to_owned(),
+        trials: Vec::new(),
     }
+}
+
+/// Returns one entry per case in plan order: a repeated case holds its trials.
+fn all_cases(
+    run: &CiRunView<'_>,
+    views: &[CaseView<'_>],
+    causes: &SharedCauses,
+    bounds: PageBounds,
+) -> Vec<HtmlCase> {
+    let repeated = case_view::repeated(views);
+    let mut number = 0;
+    let mut found: Vec<HtmlCase> = Vec::new();
+    let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
+    for view in views {
+        let id = view.result.scenario.id.as_str();
+        let trial = case(run, view, number + 1, causes, bounds);
+        let group = repeated.iter().find(|group| view.result.repeat.is_some() && group.id == id);
+        match (group, positions.get(id)) {
+            (Some(_), Some(position)) => found[*position].add_trial(trial),
+            (Some(group), None) => {
+                positions.insert(id, found.len());
+                number += 1;
+                found.push(repeated_case(run, group, trial));
+            }
+            (None, _) => {
+                number += 1;
+                found.push(trial);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the row of a repeated case, with its first trial.
+fn repeated_case(run: &CiRunView<'_>, group: &RepeatedCaseView<'_>, trial: HtmlCase) -> HtmlCase {
+    let gate = run.document.gate.as_ref();
+    let row = HtmlCase {
+        kind: match group.result() {
+            RepeatedResult::Passed => "passed",
+            RepeatedResult::Failed | RepeatedResult::Flaky => "failed",
+            RepeatedResult::Unscored => "open",
+        },
+        label: group.result().label().to_owned(),
+        score: wording::score(group.mean),
+        against: gate.map(|gate| CaseStanding::of(gate, group.id)),
+        why: format!(
+            "{}, {} passed, {}, 95 % interval {}",
+            plural(group.trials(), "trial"),
+            group.passed_words(),
+            group.rate(),
+            group.interval()
+        ),
+        ..removed_case(group.id, trial.number)
+    };
+    let mut row = HtmlCase { facts: String::new(), ..row };
+    row.add_trial(trial);
+    row
 }
 
 /// Returns the digest by which the content security policy allows exactly this text.
@@ -256,8 +416,8 @@ fn source(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
 
-fn shares(counts: [(&'static str, usize); 3]) -> Vec<(&'static str, String, String)> {
-    let total: usize = counts.iter().map(|(_, count)| count).sum();
+fn shares(counts: [(&'static str, u32); 3]) -> Vec<(&'static str, String, String)> {
+    let total: u32 = counts.iter().map(|(_, count)| count).sum();
     let mut before = 0;
     let mut found = Vec::new();
     for (class, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -267,9 +427,8 @@ fn shares(counts: [(&'static str, usize); 3]) -> Vec<(&'static str, String, Stri
     found
 }
 
-#[expect(clippy::cast_precision_loss, reason = "cases are far fewer than 2^53")]
-fn share(count: usize, total: usize) -> String {
-    format!("{:.2}", count as f64 * 100.0 / total as f64)
+fn share(count: u32, total: u32) -> String {
+    format!("{:.2}", f64::from(count) * 100.0 / f64::from(total))
 }
 
 /// Returns facts about the run as key and value.
@@ -287,8 +446,6 @@ fn facts(run: &CiRunView<'_>) -> Vec<(&'static str, String)> {
         ("Suite", suite),
         ("Threshold", Some(document.config.effective_threshold.to_string())),
         ("Seed", Some(document.seed.to_string())),
-        ("Enforced", joined(&document.isolation.enforced)),
-        ("Not enforced", joined(&document.isolation.not_enforced)),
         ("Changed project files", joined(&document.changed_files)),
     ];
     let line = |(key, value): (&'static str, Option<String>)| Some((key, terminal(&value?, 1_000)));
@@ -299,15 +456,24 @@ fn joined(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-fn case(run: &CiRunView<'_>, case: &CaseView<'_>, number: usize, bounds: PageBounds) -> HtmlCase {
+fn case(
+    run: &CiRunView<'_>,
+    case: &CaseView<'_>,
+    number: usize,
+    causes: &SharedCauses,
+    bounds: PageBounds,
+) -> HtmlCase {
     let result = case.result;
     let used = run.usage(case);
     let currency = run.currency();
     let mut facts: Vec<String> = Vec::new();
     let gate = run.document.gate.as_ref();
-    let against = gate.map(|gate| CaseComparison::of(gate, &result.scenario.id));
-    if let Some(against) = against.as_ref().filter(|against| !against.words.is_empty()) {
-        facts.push(format!("compared with the baseline: {}, {}", against.label, against.words));
+    let gated = gate.and_then(|gate| gate.cases.iter().find(|it| it.id == result.scenario.id));
+    if let Some(gated) = gated {
+        let label = gated.change.label();
+        let words = against::details(gated);
+        let words = if words.is_empty() { words } else { format!(", {words}") };
+        facts.push(format!("compared with the baseline: {label}{words}"));
     }
     if !used.is_empty() {
         facts.push(wording::usage(&used.total, currency));
@@ -317,13 +483,11 @@ fn case(run: &CiRunView<'_>, case: &CaseView<'_>, number: usize, bounds: PageBou
     facts.extend(sandbox.map(|line| terminal(&format!("isolation {line}"), MAX_LINE)));
     let notes = result.notes.iter().chain(&result.evidence.notes);
     facts.extend(notes.map(|note| terminal(note, MAX_LINE)));
+    let shared = causes.of_fault(CaseFault::of(result)).map(SharedCause::name);
+    let reason = case.reason.as_deref().map(|reason| terminal(reason, MAX_LINE));
     HtmlCase {
         number,
-        kind: match case.status.pass() {
-            Some(true) => "passed",
-            Some(false) => "failed",
-            None => "open",
-        },
+        kind: class(case.status.pass()),
         label: case.label(),
         name: terminal(case.name(), MAX_LINE),
         score: wording::score(case.score()),
@@ -331,20 +495,39 @@ fn case(run: &CiRunView<'_>, case: &CaseView<'_>, number: usize, bounds: PageBou
         time: duration(result.duration_ms),
         amount: used.total.cost.map(|cost| cost.to_string()).unwrap_or_default(),
         cost: wording::cost(&used.total, currency).unwrap_or_default(),
-        against,
-        reason: case.reason.as_deref().map(|reason| terminal(reason, MAX_LINE)),
+        against: gate.map(|gate| CaseStanding::of(gate, &result.scenario.id)),
+        why: shared.or_else(|| reason.clone()).unwrap_or_default(),
+        reason,
+        contrast: Contrast::of(result).filter(|_| bounds.text >= MIN_CONTRAST),
         texts: texts(case, bounds),
-        checks: result.checks.iter().take(bounds.lines).map(check).collect(),
-        questions: case
-            .deciding_step()
-            .map(case_view::questions)
-            .unwrap_or_default()
-            .into_iter()
+        expectations: traces::expectations(result)
+            .iter()
             .take(bounds.lines)
-            .map(question)
+            .map(|words| terminal(words, MAX_LINE))
             .collect(),
+        checks: result.checks.iter().take(bounds.lines).map(check).collect(),
+        questions: case_view::asked(case).into_iter().take(bounds.lines).map(question).collect(),
+        folded: folded(case, bounds),
         facts: facts.join("; "),
+        trials: Vec::new(),
     }
+}
+
+/// Returns the tool calls and the evidence.
+fn folded(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
+    let passed = case.status.pass() == Some(true);
+    let limit = if passed { bounds.passed_text } else { bounds.text };
+    let mut found = Vec::new();
+    if let Some(calls) = traces::tool_calls(case.result) {
+        let heading = plural(calls.len() as u64, "tool call");
+        found.push((heading, block(&calls.join("\n"), limit)));
+    }
+    let parts = traces::evidence(case.result).into_iter().take(bounds.lines);
+    found.extend(parts.map(|part| {
+        let heading = format!("Evidence: {}", terminal(part.title(), MAX_LINE));
+        (heading, block(part.text.trim_end(), limit))
+    }));
+    found
 }
 
 /// Returns the exchanges in order.
@@ -386,7 +569,9 @@ fn texts(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
     if let Some(hints) = case.hints() {
         add("Hints for the judge".to_owned(), &hints);
     }
-    add("Standard error".to_owned(), case.stderr().unwrap_or_default());
+    if let Some(reference) = traces::reference(case.result) {
+        add("Reference".to_owned(), reference);
+    }
     found
 }
 

@@ -6,7 +6,6 @@ pub mod github;
 pub mod otlp;
 pub mod sources;
 
-mod against;
 mod ctrf;
 mod details;
 #[cfg(test)]

@@ -2,13 +2,18 @@
 //! bounded and wrapped. Pure.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use textwrap::Options;
 
+use super::super::against::CaseStanding;
 use super::super::case_view::{self, CaseView};
-use super::super::wording;
-use super::{DetailLevel, StatusColour, TerminalStyle, colour};
+use super::super::causes::{CaseFault, SharedCauses};
+use super::super::contrast::{Contrast, Piece, PieceKind};
+use super::super::{traces, wording};
+use super::{DetailLevel, MAX_NAMED, MAX_REASON, StatusColour, TerminalStyle, colour};
 use selftest_checks::check::CheckOutcome;
+use selftest_harness::gate::finding::GateFinding;
 use selftest_harness::outcome::{CaseStep, CheckResult, StepKind};
 use selftest_text::escape;
 
@@ -27,34 +32,85 @@ struct FailedPart {
     text: String,
 }
 
-/// Formats the failed cases and the number of omitted ones. An empty line precedes each case,
-/// unless a single line is all there is.
+/// Failed cases with one cause: the first of them, and the names of the others.
+struct FailedGroup<'a> {
+    case: &'a CaseView<'a>,
+    others: Vec<&'a str>,
+}
+
+impl FailedGroup<'_> {
+    fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+}
+
+/// Groups failed cases by cause, in plan order.
+fn by_cause<'a>(failed: &[&'a CaseView<'a>]) -> Vec<FailedGroup<'a>> {
+    let causes = SharedCauses::of(failed.iter().filter_map(|case| CaseFault::of(case.result)));
+    let mut groups: Vec<FailedGroup<'a>> = Vec::new();
+    let mut positions = BTreeMap::new();
+    for case in failed {
+        let cause = causes.of_fault(CaseFault::of(case.result)).map(|cause| cause.number);
+        match cause.and_then(|cause| positions.get(&cause).copied()) {
+            Some(position) => {
+                let group: &mut FailedGroup<'a> = &mut groups[position];
+                group.others.push(case.name());
+            }
+            None => {
+                cause.map(|cause| positions.insert(cause, groups.len()));
+                groups.push(FailedGroup { case, others: Vec::new() });
+            }
+        }
+    }
+    groups
+}
+
+/// Formats the failed cases and the number of omitted ones. Cases with the same cause share their
+/// details, unless all details are wanted. An empty line precedes each case, unless a single line is
+/// all there is.
 pub(super) fn failed(
     cases: &[CaseView<'_>],
+    gate: Option<&GateFinding>,
     detail: DetailLevel,
     style: TerminalStyle,
 ) -> Vec<String> {
     let failed: Vec<&CaseView<'_>> =
         cases.iter().filter(|case| case.status.pass() == Some(false)).collect();
-    let shown = failed.len().min(detail.failed_cases());
+    let groups: Vec<FailedGroup<'_>> = match detail {
+        DetailLevel::Full => {
+            failed.iter().map(|case| FailedGroup { case, others: Vec::new() }).collect()
+        }
+        DetailLevel::Brief | DetailLevel::Normal => by_cause(&failed),
+    };
+    let shown = &groups[..groups.len().min(detail.failed_cases())];
     let mut lines = Vec::new();
-    for case in &failed[..shown] {
+    for FailedGroup { case, others } in shown {
         let mark = style.paint(colour(case.status), &case.label());
         let name = escape::terminal(case.name(), 64);
         if detail == DetailLevel::Brief {
+            let names = std::iter::once(case.name()).chain(others.iter().copied());
+            let names = wording::listed(names, MAX_NAMED).unwrap_or_default();
             let reason = escape::terminal(reason(case), detail.part_bytes());
-            lines.push(format!("{mark} {name}: {reason}"));
+            lines.push(format!("{mark} {}: {reason}", escape::terminal(&names, MAX_REASON)));
             continue;
         }
         lines.push(String::new());
-        lines.push(format!("{mark} {name}"));
+        let standing = gate.map(|gate| CaseStanding::of(gate, &case.result.scenario.id));
+        let standing = standing.filter(|standing| *standing != CaseStanding::Same);
+        let standing = standing.map(|standing| format!(" ({})", standing.label()));
+        lines.push(format!("{mark} {name}{}", standing.unwrap_or_default()));
         for part in parts(case) {
             lines.extend(wrapped(&part, detail.part_bytes()));
         }
+        if let Some(text) = wording::listed(others.iter().copied(), 3 * MAX_NAMED) {
+            let text = format!("{text}, for the same reason");
+            lines.extend(wrapped(&FailedPart { label: "also", text }, detail.part_bytes()));
+        }
     }
-    if shown < failed.len() {
+    let left_out: usize = groups[shown.len()..].iter().map(FailedGroup::count).sum();
+    if left_out > 0 {
         lines.push(String::new());
-        let more = format!("{} more failed; see the report", failed.len() - shown);
+        let more = format!("{left_out} more failed; see the report");
         lines.push(style.paint(StatusColour::Faint, &more));
     }
     lines
@@ -83,6 +139,10 @@ fn parts(case: &CaseView<'_>) -> Vec<FailedPart> {
             add("answer", reply.output.clone());
         }
     }
+    match Contrast::of(case.result) {
+        Some(contrast) => add("differs", marked(&contrast)),
+        None => add("expected", traces::reference(case.result).unwrap_or_default().to_owned()),
+    }
     add("failed", reason(case).to_owned());
     let failed = case.result.checks.iter();
     let failed = failed.filter(|check| check.finding.outcome == CheckOutcome::Failed);
@@ -104,6 +164,17 @@ fn parts(case: &CaseView<'_>) -> Vec<FailedPart> {
         add("stderr", stderr.to_owned());
     }
     parts
+}
+
+/// Marks what is missing, what came instead, and what must not be there, as `wdiff` does.
+fn marked(contrast: &Contrast) -> String {
+    let mark = |Piece { kind, text }: &Piece| match kind {
+        PieceKind::Same => text.clone(),
+        PieceKind::Missing => format!("[-{text}-]"),
+        PieceKind::Added => format!("{{+{text}+}}"),
+        PieceKind::Forbidden => format!("[!{text}!]"),
+    };
+    contrast.pieces.iter().map(mark).collect()
 }
 
 /// Returns the questions that the judge considers least likely.

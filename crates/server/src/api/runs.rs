@@ -11,8 +11,8 @@ use super::super::problem::Problem;
 use super::super::{App, run_blocking};
 use super::input::{self, PathName, PathNames, QueryParameters};
 use super::types::{CaseList, CaseSchema, ReportSchema, RunItem, RunPage};
-use selftest_reports::RunFile;
 use selftest_reports::document::{CaseDocument, ReportDocument};
+use selftest_reports::older_than;
 use selftest_store::Cursor;
 
 #[derive(Deserialize, IntoParams)]
@@ -37,12 +37,11 @@ pub(super) async fn list(
     let after = input::parse_cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_none())?;
     run_blocking(move || {
         let runs = &app.runs;
-        let files = runs.files().map_err(|error| Problem::unreadable_reports(&error))?.into_iter();
-        // Run ids contain the start time, so later runs have greater ids.
-        let is_behind = |file: &RunFile| {
-            after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
-        };
-        let mut entries = files.filter(is_behind).filter_map(|file| runs.entry(&file));
+        let mut files = runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
+        if let Some(after) = &after {
+            files = older_than(files, &after.id);
+        }
+        let mut entries = files.into_iter().filter_map(|file| runs.entry(&file));
         let items: Vec<RunItem> = entries.by_ref().take(limit).map(RunItem::from).collect();
         // One more entry shows if there is another page.
         let more = entries.next().is_some();

@@ -14,7 +14,10 @@ use selftest_checks::check::CheckOutcome;
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::CaseStep;
 use selftest_models::CallRecord;
+use selftest_reports::against::{self, CaseStanding};
+use selftest_reports::contrast::{Contrast, PieceKind};
 use selftest_reports::document::{CaseDocument, ReportDocument};
+use selftest_reports::traces::{self, EvidencePart};
 
 /// Maximum number of steps, calls, attempts and notes to show.
 const MAX_ROWS: usize = 100;
@@ -25,6 +28,11 @@ struct CasePage {
     section: &'static str,
     report: ReportDocument,
     position: usize,
+    /// The difference between what was expected and what came, if the case failed.
+    contrast: Option<Contrast>,
+    evidence: Vec<EvidencePart>,
+    /// Absent if the system under test does not report them.
+    tool_calls: Option<Vec<String>>,
 }
 
 impl CasePage {
@@ -38,6 +46,14 @@ impl CasePage {
 
     fn after(&self) -> Option<String> {
         Some(self.report.cases.get(self.position + 1)?.name())
+    }
+
+    /// Returns how the case stands against the baseline: its label, and what is known of the change.
+    fn standing(&self) -> Option<(CaseStanding, String)> {
+        let gate = self.report.gate.as_ref()?;
+        let id = &self.case().id;
+        let details = gate.cases.iter().find(|case| case.id == *id).map(against::details);
+        Some((CaseStanding::of(gate, id), details.unwrap_or_default()))
     }
 
     /// Returns all calls of a step with their role.
@@ -60,7 +76,15 @@ pub(super) async fn page(
             let scenario = quote(&scenario);
             Problem::not_found(format!("run {} has no finished case {scenario}", report.run_id))
         })?;
-        Ok(CasePage { section: "selftests", report, position })
+        let result = report.cases[position].result(position);
+        Ok(CasePage {
+            section: "selftests",
+            contrast: Contrast::of(&result),
+            evidence: traces::evidence(&result),
+            tool_calls: traces::tool_calls(&result),
+            report,
+            position,
+        })
     };
     render_html(&run_blocking(page).await?)
 }

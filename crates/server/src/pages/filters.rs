@@ -18,6 +18,7 @@ use serde::Serialize;
 use selftest_grading::improve::disabling::ChangeReason;
 use selftest_grading::improve::skill::SkillStatus;
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
+use selftest_reports::against::CaseStanding;
 use selftest_stats::Interval;
 use selftest_stats::score::Score;
 use selftest_text::{escape, wording};
@@ -227,6 +228,17 @@ pub(super) fn status_class(status: &CaseStatus, _: &dyn Values) -> Result<&'stat
         Some(true) => "good",
         Some(false) => "poor",
         None => "fair",
+    })
+}
+
+/// Returns the CSS class of the badge that says how a case stands against the baseline.
+#[filter_fn]
+pub(super) fn standing_class(standing: &CaseStanding, _: &dyn Values) -> Result<&'static str> {
+    Ok(match standing.class() {
+        "passed" => "good",
+        "failed" => "poor",
+        "open" => "fair",
+        other => other,
     })
 }
 

@@ -36,7 +36,7 @@ use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
-pub(super) use run::{CaseRow, RunProgress};
+pub(super) use run::{CaseRow, RunProgress, shared_causes};
 
 use super::problem::Problem;
 use super::{App, links, run_blocking};

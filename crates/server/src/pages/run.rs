@@ -1,6 +1,7 @@
 //! The page of one selftest run with its result and cases. The parts that change during a run are
 //! separate templates, which live events send again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +12,13 @@ use axum::response::Response;
 use super::{filters, links, quote, render_html, run_blocking};
 use crate::App;
 use crate::problem::Problem;
+use selftest_harness::gate::finding::CaseChange;
 use selftest_harness::outcome::CaseStatus;
+use selftest_reports::against::{self, CaseStanding};
+use selftest_reports::causes::{CaseFault, SharedCauses};
 use selftest_reports::document::{CaseDocument, ReportDocument};
 use selftest_reports::{RunFile, wording};
+use selftest_stats::wilson;
 
 /// A run writes its report after each case; cases rarely take longer than this.
 const MAX_CASE_TIME: Duration = Duration::from_mins(30);
@@ -33,6 +38,7 @@ pub(crate) struct RunProgress<'r> {
 pub(crate) struct CaseRow<'r> {
     pub(crate) report: &'r ReportDocument,
     pub(crate) case: &'r CaseDocument,
+    pub(crate) causes: &'r SharedCauses,
 }
 
 #[derive(Template)]
@@ -40,6 +46,7 @@ pub(crate) struct CaseRow<'r> {
 struct RunDetailPage {
     section: &'static str,
     report: ReportDocument,
+    causes: SharedCauses,
     /// Seconds since an unfinished run last wrote its report; set if it was probably killed.
     silence: Option<f64>,
 }
@@ -66,14 +73,36 @@ impl RunProgress<'_> {
     }
 }
 
-impl CaseRow<'_> {
-    /// Returns the position in the plan, by which rows are sorted.
+impl<'r> CaseRow<'r> {
+    /// Returns the key by which rows are sorted: what needs attention first, then the position in
+    /// the plan.
     fn order(&self) -> usize {
-        let Self { report, case } = self;
+        let Self { report, case, .. } = self;
         let planned = report.scenarios.iter().enumerate().filter(|(_, id)| **id == case.id);
         let before = case.repeat.unwrap_or(1).saturating_sub(1);
         let order = planned.map(|(order, _)| order).nth(before as usize);
-        order.unwrap_or(report.scenarios.len())
+        let rank = match (self.standing(), case.pass) {
+            (Some(CaseStanding::Changed(CaseChange::Regression)), _) => 0,
+            (_, Some(false)) => 1,
+            (_, None) => 2,
+            (_, Some(true)) => 3,
+        };
+        rank * (report.scenarios.len() + 1) + order.unwrap_or(report.scenarios.len())
+    }
+
+    /// Returns how the case stands against the baseline; `None` if it is unchanged or there is none.
+    fn standing(&self) -> Option<CaseStanding> {
+        let standing = CaseStanding::of(self.report.gate.as_ref()?, &self.case.id);
+        (standing != CaseStanding::Same).then_some(standing)
+    }
+
+    /// Returns the reason, or the cause that states it.
+    fn reason(&self) -> Cow<'r, str> {
+        let shared = self.causes.of_fault(CaseFault::of_document(self.case));
+        match shared {
+            Some(cause) => Cow::Owned(cause.name()),
+            None => Cow::Borrowed(self.case.reason.as_deref().unwrap_or_default()),
+        }
     }
 }
 
@@ -82,9 +111,24 @@ impl RunDetailPage {
         RunProgress { report: &self.report }
     }
 
-    fn row<'r>(&'r self, case: &'r CaseDocument) -> CaseRow<'r> {
-        CaseRow { report: &self.report, case }
+    /// Describes the changes since the baseline. The rows of the cases have the reasons.
+    fn changes(&self) -> Vec<String> {
+        let gate = self.report.gate.as_ref();
+        gate.map(|gate| against::of_cases(gate, |_| false)).unwrap_or_default()
     }
+
+    /// Returns the rows of the finished cases in their order.
+    fn rows(&self) -> Vec<CaseRow<'_>> {
+        let row = |case| CaseRow { report: &self.report, case, causes: &self.causes };
+        let mut rows: Vec<CaseRow<'_>> = self.report.cases.iter().map(row).collect();
+        rows.sort_by_cached_key(CaseRow::order);
+        rows
+    }
+}
+
+/// Returns the causes that several cases of a run have in common.
+pub(crate) fn shared_causes(report: &ReportDocument) -> SharedCauses {
+    SharedCauses::of(report.cases.iter().filter_map(CaseFault::of_document))
 }
 
 /// Returns the report of a run and its file.
@@ -102,7 +146,8 @@ pub(super) async fn page(
         let silent = file.modified.elapsed().unwrap_or_default();
         let is_silent = !report.complete && silent > MAX_CASE_TIME;
         let silence = is_silent.then_some(silent.as_secs_f64());
-        Ok(RunDetailPage { section: "selftests", report, silence })
+        let causes = shared_causes(&report);
+        Ok(RunDetailPage { section: "selftests", report, causes, silence })
     };
     render_html(&run_blocking(page).await?)
 }

@@ -10,12 +10,12 @@ use serde::Deserialize;
 use super::{filters, links, render_html, run_blocking, svg_response};
 use crate::App;
 use crate::problem::Problem;
-use selftest_reports::{RunArchive, RunEntry, trend_picture, wording};
+use selftest_reports::{RunArchive, RunEntry, older_than, trend_picture, wording};
 
 /// Maximum number of runs per page.
 const MAX_ROWS: usize = 50;
-/// Maximum number of runs to read for the chart, which shows the latest of them.
-const MAX_CHARTED: usize = 40;
+/// Maximum number of runs to read for the chart, which shows the latest of each suite.
+const MAX_CHARTED: usize = 120;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -39,7 +39,7 @@ fn load_page(runs: &RunArchive, before: &str) -> Result<SelftestsPage, Problem> 
     let mut files = runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
     let total = files.len();
     if !before.is_empty() {
-        files.retain(|file| file.run_id.as_str() < before);
+        files = older_than(files, before);
     }
     let more = files.len() > MAX_ROWS;
     files.truncate(MAX_ROWS);
@@ -67,7 +67,7 @@ pub(super) async fn trend(State(app): State<Arc<App>>) -> Result<Response, Probl
     let picture = move || {
         let files = app.runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
         let newest = files.iter().filter_map(|file| app.runs.entry(file));
-        let newest = newest.filter(|run| run.experiment.is_none()).take(MAX_CHARTED);
+        let newest = newest.filter(|run| run.series().is_development()).take(MAX_CHARTED);
         Ok(trend_picture(&newest.collect::<Vec<_>>())?)
     };
     run_blocking(picture).await.map(svg_response)
