@@ -20,4 +20,5 @@ mod login;
 mod many;
 mod panel;
 mod reflections;
+mod run_page;
 mod sessions;

@@ -186,13 +186,8 @@ fn by_words(expected: &str, answer: &str) -> Vec<Piece> {
                 keep(&mut pieces, text);
             }
             tag => {
-                if !missing.is_empty() {
-                    missing.push_str(&blank);
-                }
-                if !added.is_empty() {
-                    added.push_str(&blank);
-                }
-                blank.clear();
+                missing.push_str(&blank);
+                added.push_str(&std::mem::take(&mut blank));
                 if tag == ChangeTag::Delete { &mut missing } else { &mut added }.push_str(text);
             }
         }

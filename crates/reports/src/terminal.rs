@@ -404,6 +404,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use selftest_harness::notice::RunNotice;
+    use selftest_harness::outcome::case::Interruption;
 
     fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
         let style = TerminalStyle { terminal: true, colour };
@@ -468,6 +469,37 @@ mod tests {
         let wide = |line: &&str| textwrap::core::display_width(line) > 80;
         let block = |text: &str| text.lines().skip(14).take(100).any(|line| wide(&line));
         assert!(!block(&normal), "{normal}");
+    }
+
+    #[test]
+    fn cases_with_one_cause_share_their_details() {
+        let broken = |index: usize| {
+            let id = format!("case-{index}");
+            let mut case = fixture::case(index, &id, fixture::scored([1.0; 4], ""));
+            case.interruption = Some(Interruption::SutError("KeyError: 'price'".to_owned()));
+            case.steps.clear();
+            Arc::new(case)
+        };
+        let cases: Vec<_> = (0..4).map(broken).collect();
+        let text = closing_of(&cases, false);
+        assert_eq!(text.matches("KeyError").count(), 1, "{text}");
+        assert!(text.contains("  also      case-1, case-2 and case-3, for the same reason"), "{text}");
+        let brief = closing_by(&fixture::header(&cases), &cases, &plain(DetailLevel::Brief));
+        let line = "SUT ERROR case-0, case-1, case-2 and case-3: KeyError: 'price'";
+        assert!(brief.contains(line), "{brief}");
+    }
+
+    #[test]
+    fn a_repeated_case_is_one_row_with_its_interval() {
+        let trial = |index: usize, repeat, score: f64| {
+            let mut case = fixture::case(index, "a", fixture::scored([score; 4], "hm"));
+            case.repeat = Some(repeat);
+            Arc::new(case)
+        };
+        let text = closing_of(&[trial(0, 1, 1.0), trial(1, 2, 0.3), trial(2, 3, 0.2)], false);
+        let row = "a: FLAKY, 1 of 3 passed (33 %, 95 % interval 6 % to 79 %), mean score 0.50";
+        assert!(text.contains(row), "{text}");
+        assert!(!text.contains("a #1"), "{text}");
     }
 
     #[test]

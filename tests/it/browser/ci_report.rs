@@ -102,7 +102,7 @@ fn the_report_is_one_file_that_filters_and_sorts() {
 
 /// The same run beside a baseline, in which one case is worse, one better, one new and one flaky, and
 /// which has a case that is no more.
-fn compared() -> ReportDocument {
+pub(super) fn compared() -> ReportDocument {
     let mut document = document();
     let id = |at: usize| document.cases[at].id.clone();
     let case = |at: usize, change: &str, reason: Option<&str>| {
@@ -135,26 +135,29 @@ fn the_report_says_how_cases_stand_against_the_baseline() {
             chrome.click(&format!("input[name=group][value='{value}']")).await;
             chrome.texts("#cases > details:not([hidden]) .against").await
         };
-        assert_eq!(group("worse").await, ["worse", "flaky"]);
-        assert_eq!(group("better").await, ["better"]);
-        assert_eq!(group("new").await, ["new"]);
+        assert_eq!(group("regression").await, ["REGRESSION"]);
+        assert_eq!(group("flaky").await, ["FLAKY"]);
+        assert_eq!(group("fixed").await, ["FIXED"]);
+        assert_eq!(group("new").await, ["NEW"]);
         assert_eq!(group("same").await.len(), 4, "what the gate does not name");
-        assert_eq!(group("removed").await, ["removed"]);
+        assert_eq!(group("removed").await, ["REMOVED"]);
         let removed = names(chrome).await;
         assert!(removed[0].starts_with("</pre></details><script>"), "{removed:?}");
         assert_eq!(group("").await.len(), 9);
         // Both filters hold at once.
         chrome.click("input[name=kind][value=failed]").await;
-        assert_eq!(group("worse").await.len(), 2);
+        assert_eq!(group("regression").await.len(), 1);
+        assert_eq!(group("flaky").await.len(), 1);
         assert_eq!(group("same").await.len(), 0);
         chrome.click("input[name=kind][value='']").await;
         let _ = group("").await;
         chrome.click("#sorting [data-by=a]").await;
         let shown = chrome.texts("#cases .against").await;
-        assert_eq!(shown[..5], ["worse", "flaky", "better", "new", "removed"]);
+        assert_eq!(shown[..5], ["REGRESSION", "FLAKY", "FIXED", "NEW", "REMOVED"]);
         chrome.click("#case-3 > summary").await;
-        let words =
-            chrome.shows("#case-3", "compared with the baseline: worse, score 0.90 then").await;
+        let words = chrome
+            .shows("#case-3", "compared with the baseline: REGRESSION, score 0.90 then")
+            .await;
         assert!(words.contains("0 of 3 trials passed"), "{words}");
         for dark in [false, true] {
             if dark {

@@ -157,7 +157,11 @@ struct HtmlCase {
 
 impl HtmlCase {
     /// Adds a trial to a repeated case.
-    fn add_trial(&mut self, trial: HtmlCase) {
+    fn add_trial(&mut self, mut trial: HtmlCase) {
+        // Its line in the list of trials has no room for the reason.
+        if trial.reason.is_none() && !trial.why.is_empty() {
+            trial.reason = Some(std::mem::take(&mut trial.why));
+        }
         self.ms += trial.ms;
         self.time = duration(self.ms);
         self.trials.push(trial);
@@ -496,8 +500,9 @@ fn case(
         amount: used.total.cost.map(|cost| cost.to_string()).unwrap_or_default(),
         cost: wording::cost(&used.total, currency).unwrap_or_default(),
         against: gate.map(|gate| CaseStanding::of(gate, &result.scenario.id)),
-        why: shared.or_else(|| reason.clone()).unwrap_or_default(),
-        reason,
+        // The list states it, unless it refers to the cause.
+        reason: reason.clone().filter(|_| shared.is_some()),
+        why: shared.or(reason).unwrap_or_default(),
         contrast: Contrast::of(result).filter(|_| bounds.text >= MIN_CONTRAST),
         texts: texts(case, bounds),
         expectations: traces::expectations(result)

@@ -8,7 +8,6 @@ use super::super::case_view::{self, CaseView};
 use super::super::causes::{CaseFault, SharedCause, SharedCauses};
 use super::super::contrast::Contrast;
 use super::super::traces::{self, EvidenceKind, EvidencePart};
-use super::super::wording;
 use selftest_harness::gate::finding::GateFinding;
 use selftest_stats::score::Score;
 use selftest_text::wording::plural;
@@ -192,14 +191,4 @@ pub(super) fn sections<'a>(
         });
     }
     sections
-}
-
-/// Formats all trials of a run with repeats: name, status, score, result and reason.
-pub(super) fn trials(cases: &[CaseView<'_>]) -> Vec<[String; 4]> {
-    let trials = cases.iter().filter(|case| case.result.repeat.is_some());
-    let row = |case: &CaseView<'_>| {
-        let score = wording::score(case.score());
-        [case.name().to_owned(), case.task_status_word().to_owned(), score, case.label()]
-    };
-    trials.map(row).collect()
 }

@@ -18,7 +18,6 @@ use selftest_reports::against::{self, CaseStanding};
 use selftest_reports::causes::{CaseFault, SharedCauses};
 use selftest_reports::document::{CaseDocument, ReportDocument};
 use selftest_reports::{RunFile, wording};
-use selftest_stats::wilson;
 
 /// A run writes its report after each case; cases rarely take longer than this.
 const MAX_CASE_TIME: Duration = Duration::from_mins(30);
@@ -114,7 +113,16 @@ impl RunDetailPage {
     /// Describes the changes since the baseline. The rows of the cases have the reasons.
     fn changes(&self) -> Vec<String> {
         let gate = self.report.gate.as_ref();
-        gate.map(|gate| against::of_cases(gate, |_| false)).unwrap_or_default()
+        let mut changes = gate.map(|gate| against::of_cases(gate, |_| false)).unwrap_or_default();
+        changes.truncate(MAX_LINES);
+        changes
+    }
+
+    /// Describes what was compared with the baseline, and whose change it was.
+    fn compared(&self) -> Vec<String> {
+        let mut sentences = self.report.gate.as_ref().map(against::of_run).unwrap_or_default();
+        sentences.truncate(MAX_LINES);
+        sentences
     }
 
     /// Returns the rows of the finished cases in their order.
