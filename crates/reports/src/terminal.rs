@@ -483,7 +483,10 @@ mod tests {
         let cases: Vec<_> = (0..4).map(broken).collect();
         let text = closing_of(&cases, false);
         assert_eq!(text.matches("KeyError").count(), 1, "{text}");
-        assert!(text.contains("  also      case-1, case-2 and case-3, for the same reason"), "{text}");
+        assert!(
+            text.contains("  also      case-1, case-2 and case-3, for the same reason"),
+            "{text}"
+        );
         let brief = closing_by(&fixture::header(&cases), &cases, &plain(DetailLevel::Brief));
         let line = "SUT ERROR case-0, case-1, case-2 and case-3: KeyError: 'price'";
         assert!(brief.contains(line), "{brief}");

@@ -321,7 +321,8 @@ impl CommandSession {
                 Vec::new()
             }
         };
-        let process = self.process.insert(self.start(&program)?);
+        let started = self.start(&program)?;
+        let process = self.process.insert(started);
         let mut pipe = process.stdin.take();
         let feed = async move {
             write(pipe.as_mut(), stdin).await;

@@ -20,7 +20,9 @@ use serde_json::Value;
 
 use super::skill::Skill;
 use super::sut_settings::{HttpCall, HttpSettings};
-use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest};
+use super::{
+    Isolation, SkillDelivery, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest,
+};
 use client::{HttpAnswer, TaskClient};
 use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
@@ -278,11 +280,11 @@ impl SutSession for HttpSession {
 
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         async move {
-            let mut evidence = SutEvidence::default();
-            evidence.skill = self
+            let skill = self
                 .skill
                 .as_ref()
                 .map(|_| SkillDelivery { offered: "in the request".to_owned(), read: Some(true) });
+            let mut evidence = SutEvidence { skill, ..SutEvidence::default() };
             if let Some(keys) = &self.without_output {
                 let pointer = &self.shared.settings.output;
                 evidence.notes.push(format!("no output at {pointer}; {keys}"));
