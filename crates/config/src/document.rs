@@ -59,7 +59,7 @@ pub struct Config {
     #[schemars(length(min = 1))]
     pub baseline: Option<PathBuf>,
     /// Maximum number of retries for a case that falls below the baseline before it counts as a
-    /// regression, in a suite of up to ten cases; one more for each tenfold increase.
+    /// regression, in a suite of up to five cases; one more for each tenfold increase.
     #[schemars(range(max = 20))]
     pub confirm: u32,
     /// Number of concurrent cases. Default: as many as the models accept at once.

@@ -271,6 +271,56 @@ impl JudgeIdentity {
 mod tests {
     use super::*;
 
+    fn baseline(run_id: &str, counts: &[(u32, u32)]) -> Baseline {
+        let case = |(number, (passed, failed)): (usize, &(u32, u32))| BaselineCase {
+            id: format!("case-{number}"),
+            digest: "d".into(),
+            result: RepeatedResult::of(*passed, passed + failed),
+            passed: *passed,
+            trials: passed + failed,
+            first_trials: None,
+            score: None,
+            judged: false,
+            threshold: Threshold::new(0.7).unwrap(),
+            safety_floor: Score::new(0.5).unwrap(),
+        };
+        Baseline {
+            schema_version: BASELINE_VERSION,
+            run_id: run_id.into(),
+            selftest_version: "0.1.0".into(),
+            judge: None,
+            cases: counts.iter().enumerate().map(case).collect(),
+        }
+    }
+
+    #[test]
+    fn trials_of_earlier_baselines_are_kept_until_the_agent_is_another_one() {
+        let counts = |baseline: &Baseline| -> Vec<(u32, u32)> {
+            let of = |case: &BaselineCase| (case.first_trials().passed, case.first_trials().failed);
+            baseline.cases.iter().map(of).collect()
+        };
+        let first = baseline("a", &[(1, 0), (1, 0), (0, 1)]);
+        let (second, added) = baseline("b", &[(1, 0), (0, 1), (1, 0)]).with_history_of(&first);
+        assert_eq!((counts(&second), added), (vec![(2, 0), (1, 1), (1, 1)], 3));
+        // The same run accepted again counts once.
+        let (again, added) = baseline("b", &[(1, 0), (0, 1), (1, 0)]).with_history_of(&second);
+        assert_eq!((counts(&again), added), (counts(&second), 0));
+        assert_eq!(Baseline::read(&again.text()).unwrap(), again);
+        // What was seen long ago fades.
+        let long = baseline("a", &[(90, 10); 3]);
+        let (kept, _) = baseline("b", &[(1, 0); 3]).with_history_of(&long);
+        assert_eq!(counts(&kept), [(1 + 22, 3); 3]);
+        // An agent that passes now what always failed is another one.
+        let (better, added) =
+            baseline("b", &[(5, 0); 3]).with_history_of(&baseline("a", &[(0, 5); 3]));
+        assert_eq!((counts(&better), added), (vec![(5, 0); 3], 0));
+        // So is a case with another prompt.
+        let mut other = baseline("a", &[(1, 0); 3]);
+        other.cases[1].digest = "e".into();
+        let (changed, _) = baseline("b", &[(1, 0); 3]).with_history_of(&other);
+        assert_eq!(counts(&changed), [(2, 0), (1, 0), (2, 0)]);
+    }
+
     #[test]
     fn what_makes_another_judge() {
         let judge = JudgeIdentity {

@@ -71,7 +71,7 @@ pub struct BaselineGate {
     pub planned: BTreeSet<String>,
     /// Ids of all existing cases, run or not; `None` if unknown.
     pub existing: Option<BTreeSet<String>>,
-    /// Number of retries of a failure in a suite of up to ten cases.
+    /// Number of retries of a failure in a suite of up to five cases.
     pub confirm: u32,
     /// True if the run is over, so that nothing can be run again.
     pub is_over: bool,
@@ -155,7 +155,7 @@ impl BaselineGate {
     pub fn rule(&self) -> RegressionRule {
         let passed = self.baseline.cases.iter().filter(|case| case.passed_all());
         let passed = passed.filter(|case| self.planned.contains(&case.id)).count();
-        RegressionRule::new(self.confirm, passed)
+        RegressionRule::new(self.confirm, passed, self.pooled_test().tolerated_of_case())
     }
 
     /// Returns the number of rounds of the pooled test. Without retries there is only the first.

@@ -37,7 +37,7 @@ const FALSE_ALARM: f64 = 0.004;
 const MISS: f64 = 0.3;
 
 /// Confidence of the upper bound of a baseline's failure rate.
-const CONFIDENCE: f64 = 0.95;
+const CONFIDENCE: f64 = 0.975;
 
 /// Number of passed trials that are assumed besides those of a baseline, so that one failure in a
 /// small baseline does not excuse every later one.
@@ -135,14 +135,20 @@ pub struct PooledFinding {
 pub struct PooledTest {
     before: TrialCounts,
     tolerated: f64,
+    /// True if a case both passed and failed in the baseline.
+    is_flaky: bool,
     max_rounds: u32,
 }
 
 impl PooledTest {
     /// Creates the test from the trials of each case in the baseline.
     pub fn new(before: impl IntoIterator<Item = TrialCounts>, max_rounds: u32) -> Self {
+        let mut is_flaky = false;
         let pooled = before.into_iter().filter(|trials| !trials.is_known_failure());
-        let before = pooled.fold(TrialCounts::default(), TrialCounts::plus);
+        let before = pooled.fold(TrialCounts::default(), |sum, trials| {
+            is_flaky |= trials.passed > 0 && trials.failed > 0;
+            sum.plus(trials)
+        });
         let reliable = 1.0 - RELIABLE;
         let tolerated = if before.failed == 0 {
             reliable
@@ -150,7 +156,14 @@ impl PooledTest {
             let trials = u64::from(before.all()) + ASSUMED_PASSES;
             upper_bound(before.failed.into(), trials, CONFIDENCE).max(reliable)
         };
-        Self { before, tolerated, max_rounds }
+        Self { before, tolerated, is_flaky, max_rounds }
+    }
+
+    /// Returns the failure rate that is tolerated of a single case that passed in the baseline. A
+    /// baseline of one run cannot tell a flaky agent from one with broken cases, and those say
+    /// nothing about the others.
+    pub fn tolerated_of_case(&self) -> f64 {
+        if self.is_flaky { self.tolerated } else { 1.0 - RELIABLE }
     }
 
     /// Weighs the trials of the run, one sequence per case. `first` is the number of trials of each
@@ -249,7 +262,7 @@ impl PooledFinding {
 
 impl BaselineGate {
     /// Returns the pooled test of this gate.
-    fn pooled_test(&self) -> PooledTest {
+    pub(super) fn pooled_test(&self) -> PooledTest {
         let planned = self.baseline.cases.iter().filter(|case| self.planned.contains(&case.id));
         PooledTest::new(planned.map(super::baseline::BaselineCase::first_trials), self.max_rounds())
     }

@@ -3,8 +3,9 @@
 //! Agents are not deterministic: of 50 cases that an agent passes nine times out of ten, an
 //! unchanged run fails five. A failure is therefore retried and counts only if no trial passes. If
 //! more cases fail at once than such an agent would fail, they count without retries. As long as
-//! each case passes at least [`RELIABLE`] of the time, both rules together block an unchanged run
-//! less than once in a hundred, however many cases there are.
+//! each case passes at least [`RELIABLE`] of the time, both rules and the test of the agent as a
+//! whole ([`super::pooled`]) together block an unchanged run less than once in a hundred, however
+//! many cases there are.
 
 use selftest_stats::unlikely_count;
 
@@ -13,9 +14,14 @@ pub const RELIABLE: f64 = 0.9;
 /// Maximum probability, without a change, of a number of simultaneous failures that counts without
 /// retries.
 pub const BEYOND_CHANCE: f64 = 0.001;
-/// Number of cases up to which a failure is retried as often as configured; each further factor of
-/// ten adds one retry.
-pub const BASE_CASES: usize = 10;
+/// Maximum probability with which a case of an unchanged agent fails all its trials, whichever case
+/// it is.
+const UNCHANGED_BLOCKED: f64 = 0.005;
+/// Number of trials that keep to it for up to five cases of a reliable agent. Each further factor of
+/// ten adds one.
+const USUAL_TRIALS: u32 = 3;
+/// Maximum number of trials of a case.
+const MAX_TRIALS: u32 = 12;
 
 /// The rule for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,20 +47,30 @@ pub enum RegressionVerdict {
     Undecided,
 }
 
+/// Returns an upper bound of the probability that one of these cases fails so many times in a row.
+#[expect(clippy::cast_precision_loss, reason = "counts of cases are far below 2^53")]
+fn unconfirmed(failing: f64, trials: u32, cases: usize) -> f64 {
+    // Tolerance for rounding: five cases at 0.1 have a probability of exactly 0.005.
+    let exponent = i32::try_from(trials).unwrap_or(i32::MAX);
+    cases as f64 * failing.powi(exponent) * (1.0 - 1e-9)
+}
+
 impl RegressionRule {
     /// Creates the rule for `passed_before` cases that passed in the baseline. `confirm` is the
-    /// number of retries per failure if there are at most ten such cases.
-    pub fn new(confirm: u32, passed_before: usize) -> Self {
-        let mut reruns = confirm;
-        let mut covered = BASE_CASES;
-        // The more cases, the likelier that one fails all its trials by chance. Each extra trial
-        // makes that ten times less likely for a reliable case.
-        while confirm > 0 && covered < passed_before {
-            reruns += 1;
-            covered = covered.saturating_mul(10);
+    /// number of retries per failure if there are at most five such cases and the agent is reliable.
+    /// `failing` is the failure rate that is no reason to block, above that of a reliable agent if
+    /// the baseline shows more.
+    pub fn new(confirm: u32, passed_before: usize, failing: f64) -> Self {
+        let mut needed = USUAL_TRIALS;
+        // The more cases, and the less reliable, the likelier that one fails all its trials.
+        while unconfirmed(failing, needed, passed_before) > UNCHANGED_BLOCKED && needed < MAX_TRIALS
+        {
+            needed += 1;
         }
-        let beyond_chance_count = unlikely_count(passed_before, 1.0 - RELIABLE, BEYOND_CHANCE);
-        Self { trials_needed: reruns.saturating_add(1), beyond_chance_count }
+        let extra = if confirm == 0 { 0 } else { needed - USUAL_TRIALS };
+        let trials_needed = confirm.saturating_add(1).saturating_add(extra);
+        let beyond_chance_count = unlikely_count(passed_before, failing, BEYOND_CHANCE);
+        Self { trials_needed, beyond_chance_count }
     }
 
     /// Returns the number of trials without a pass, including the first, after which a failure
@@ -92,6 +108,8 @@ mod tests {
     use super::*;
     use crate::scenario::draw::mix;
 
+    const FAILING: f64 = 1.0 - RELIABLE;
+
     /// Even numbers from 0 to 1, the same for the same seed.
     struct Dice(u64);
 
@@ -111,7 +129,7 @@ mod tests {
             .filter(|(then, _)| dice.falls_below(**then))
             .map(|(_, now)| *now)
             .collect();
-        let rule = RegressionRule::new(2, gated.len());
+        let rule = RegressionRule::new(2, gated.len(), FAILING);
         let mut missed: Vec<f64> =
             gated.into_iter().filter(|chance| !dice.falls_below(*chance)).collect();
         let beyond = rule.is_beyond_chance(missed.len());
@@ -169,23 +187,27 @@ mod tests {
             assert_eq!(blocked(200, &before, &worse, 1), 200, "{cases}");
         }
         // All cases are a good deal less reliable, each of them flaky at most.
-        assert!(blocked(200, &good(10), &[0.4; 10], 2) >= 180);
+        assert!(blocked(200, &good(10), &[0.4; 10], 2) >= 150);
         assert!(blocked(200, &good(50), &[0.6; 50], 3) >= 195);
         assert!(blocked(200, &good(200), &[0.75; 200], 4) >= 195);
     }
 
     #[test]
     fn reruns_and_crowds() {
-        for (cases, needed) in [(0, 3), (1, 3), (10, 3), (11, 4), (100, 4), (101, 5), (1_000, 5)] {
-            assert_eq!(RegressionRule::new(2, cases).trials_needed(), needed, "{cases}");
+        for (cases, needed) in [(0, 3), (1, 3), (5, 3), (6, 4), (50, 4), (51, 5), (500, 5)] {
+            assert_eq!(RegressionRule::new(2, cases, FAILING).trials_needed(), needed, "{cases}");
         }
-        assert_eq!(RegressionRule::new(0, 500).trials_needed(), 1, "the first miss counts");
+        assert_eq!(
+            RegressionRule::new(0, 500, FAILING).trials_needed(),
+            1,
+            "the first miss counts"
+        );
         let crowds: Vec<usize> = [1, 2, 3, 10, 50]
             .into_iter()
-            .map(|cases| RegressionRule::new(2, cases).beyond_chance_count)
+            .map(|cases| RegressionRule::new(2, cases, FAILING).beyond_chance_count)
             .collect();
         assert_eq!(crowds, [2, 3, 3, 6, 14]);
-        let rule = RegressionRule::new(2, 10);
+        let rule = RegressionRule::new(2, 5, FAILING);
         assert_eq!(rule.weigh(0, 2, false), RegressionVerdict::Unconfirmed);
         assert_eq!(rule.weigh(0, 1, true), RegressionVerdict::Regression);
         assert_eq!(rule.weigh(1, 3, false), RegressionVerdict::Flaky);

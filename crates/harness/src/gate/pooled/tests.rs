@@ -46,7 +46,9 @@ fn simulate(before: &[TrialCounts], failing: &[f64], dice: &mut Dice) -> Simulat
     let mut trials: Vec<Vec<Option<bool>>> =
         failing.iter().map(|rate| vec![Some(dice.passes(*rate))]).collect();
     let gated = |case: usize| before[case].failed == 0;
-    let rule = RegressionRule::new(2, (0..before.len()).filter(|case| gated(*case)).count());
+    let test = PooledTest::new(before.iter().copied(), MAX_ROUNDS);
+    let passed_before = (0..before.len()).filter(|case| gated(*case)).count();
+    let rule = RegressionRule::new(2, passed_before, test.tolerated_of_case());
     let missed: Vec<usize> =
         (0..trials.len()).filter(|case| gated(*case) && trials[*case][0] == Some(false)).collect();
     let is_beyond_chance = rule.is_beyond_chance(missed.len());
@@ -60,7 +62,6 @@ fn simulate(before: &[TrialCounts], failing: &[f64], dice: &mut Dice) -> Simulat
         let (passed, decided) = (passed(&trials[case]), trials[case].len() as u32);
         is_blocked |= rule.weigh(passed, decided, false) == RegressionVerdict::Regression;
     }
-    let test = PooledTest::new(before.iter().copied(), MAX_ROUNDS);
     let pooled: Vec<usize> =
         (0..before.len()).filter(|case| !before[*case].is_known_failure()).collect();
     while !is_blocked {
@@ -109,8 +110,7 @@ fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
             table += &format!("{cases:>5} {percent:>4} % {share:>6.1} % {trials:>8.1}\n");
             match percent {
                 0 => assert_eq!(share, 0.0),
-                // One in a hundred, and what 4000 runs may be off by: two standard deviations.
-                1..=10 => assert!(share <= 1.3, "{cases} cases, {percent} %: {share}"),
+                1..=10 => assert!(share <= 1.0, "{cases} cases, {percent} %: {share}"),
                 25 => assert!(share >= 60.0, "{cases} cases, {percent} %: {share}"),
                 _ => assert!(share >= 95.0, "{cases} cases, {percent} %: {share}"),
             }
@@ -122,20 +122,25 @@ fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
 #[test]
 fn an_agent_whose_baseline_shows_failures_is_not_blocked_for_them() {
     let mut table = String::from("repeats  fails  blocked\n");
-    for repeats in [5, 10] {
+    for repeats in [3, 5, 10] {
         for percent in [10, 15, 20, 30, 50] {
+            // Three of three trials that fail are taken for a broken case, and half of the agent's
+            // answers for less.
+            if percent == 50 && repeats < 10 {
+                continue;
+            }
             let failing = [f64::from(percent) / 100.0; 8];
             let seed = 50 * u64::from(repeats) + percent as u64;
             let (share, _) = blocked(4_000, seed, |dice| accept(&failing, repeats, dice), &failing);
             table += &format!("{repeats:>7} {percent:>4} % {share:>6.1} %\n");
-            assert!(share <= 1.3, "{repeats} repeats, {percent} %: {share}");
+            assert!(share <= 1.0, "{repeats} repeats, {percent} %: {share}");
         }
     }
     // Cases that differ: some always pass, some are flaky, one is known to fail.
     let failing = [0.0, 0.0, 0.0, 0.05, 0.1, 0.3, 0.5, 1.0];
     let (share, _) = blocked(4_000, 9, |dice| accept(&failing, 5, dice), &failing);
     table += &format!("      5  mixed {share:>6.1} %\n");
-    assert!(share <= 1.3, "{share}");
+    assert!(share <= 1.0, "{share}");
     insta::assert_snapshot!(table);
 }
 
@@ -156,8 +161,8 @@ fn a_decision_is_taken_in_rounds_and_never_taken_back() {
     let test = PooledTest::new(clean(4), MAX_ROUNDS);
     let (yes, no) = (Some(true), Some(false));
     let weigh = |trials: &[Vec<Option<bool>>]| test.weigh(trials, 1).unwrap();
-    let clean = weigh(&vec![vec![yes]; 4]);
-    assert_eq!((clean.verdict, clean.sentence()), (PooledVerdict::Unchanged, None));
+    let passed = weigh(&vec![vec![yes]; 4]);
+    assert_eq!((passed.verdict, passed.sentence()), (PooledVerdict::Unchanged, None));
     let missed = weigh(&[vec![no], vec![yes], vec![yes], vec![yes]]);
     assert_eq!(missed.verdict, PooledVerdict::Open, "one of four is no evidence yet");
     // Trials of an unfinished round do not count.
