@@ -24,8 +24,10 @@ fn accepted() -> Workspace {
 
 fn run(workspace: &Workspace, script: Script, more: &[&str]) -> Report {
     let server = script.start();
-    let fixed = ["--suite", SUITE, "--gate=no_regression", "--format=json", "--exit-zero"];
-    let run = workspace.clone().server(&server).args(fixed.iter().chain(more)).run();
+    let own_gate = more.iter().any(|word| word.starts_with("--gate"));
+    let gate = if own_gate { None } else { Some("--gate=no_regression") };
+    let fixed = ["--suite", SUITE, "--format=json", "--exit-zero"].into_iter().chain(gate);
+    let run = workspace.clone().server(&server).args(fixed.chain(more.iter().copied())).run();
     run.exit(0).stdout_report()
 }
 

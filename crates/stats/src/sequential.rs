@@ -68,14 +68,14 @@ mod tests {
     #[test]
     fn published_values() {
         // Wald, "Sequential analysis" (1947), section 5.3: with rates of 0.1 and 0.3 and errors of
-        // 0.02 and 0.03, the lines -2.58 + 0.186 n and 2.88 + 0.186 n.
+        // 0.02 and 0.03, the lines -2.58 + 0.186 n and 2.88 + 0.186 n; here with more decimals.
         let test = SequentialTest::new(0.1, 0.3, 0.02, 0.03);
         for trials in 1..200_u32 {
-            let slope = 0.1862 * f64::from(trials);
+            let slope = 0.186_169 * f64::from(trials);
             for failures in 0..=trials {
                 let expected = match f64::from(failures) {
-                    count if count >= slope + 2.876 => Excessive,
-                    count if count <= slope - 2.583 => Tolerated,
+                    count if count >= slope + 2.875_4 => Excessive,
+                    count if count <= slope - 2.582_6 => Tolerated,
                     _ => Continue,
                 };
                 assert_eq!(test.decide(failures, trials), expected, "{failures} of {trials}");

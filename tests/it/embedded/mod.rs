@@ -84,7 +84,8 @@ fn readings_of_the_default_judge_are_recorded() {
     let case = |id: &str, reference: &str| {
         format!(
             "  - scenario: {{ id: {id}, description: d, expected_status: COMPLETE }}\n    \
-             prompt: What does {id} do?\n    reference: {reference}\n"
+             prompt: What does {id} do?\n    reference: {reference}\n    \
+             expectations: [\"The answer says what {id} does\"]\n"
         )
     };
     let cases =
