@@ -66,8 +66,8 @@ fn marked_blocks(page: &str) -> Vec<MarkedBlock> {
         } else if !line.is_empty() {
             let comment = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
             let pair = comment.and_then(|comment| comment.split_once(": "));
-            mark = pair.filter(|(key, _)| ["console", "file"].contains(key));
-            mark = mark.map(|(key, value): (&str, &str)| (key.to_owned(), value.to_owned()));
+            let known = pair.filter(|pair| ["console", "file", "source"].contains(&pair.0));
+            mark = known.map(|(key, value)| (key.to_owned(), value.to_owned()));
         }
     }
     blocks
