@@ -649,7 +649,7 @@ impl RunSetup<'_> {
         let names = named.chain(config.judge.models());
         names
             .filter_map(|name| match ModelName::parse(name) {
-                Ok(ModelName::Cassette(folder)) => Some(self.project.path(&folder)),
+                Ok(ModelName::Cassette(folder)) => Some(self.project.path(Path::new(&folder))),
                 _ => None,
             })
             .collect()

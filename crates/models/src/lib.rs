@@ -20,6 +20,8 @@ mod decision;
 pub mod embedded;
 pub mod error;
 mod error_body;
+#[cfg(test)]
+mod example;
 pub mod fence;
 pub mod guarded;
 pub mod http;

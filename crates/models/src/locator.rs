@@ -329,13 +329,18 @@ impl ModelLocator {
             }
             ModelName::Cassette(folder) => {
                 // A cassette needs no queue, no retries and no recording.
-                let mut cassette = Cassette::open(folder, &self.folder.join(folder))?;
+                let mut cassette = Cassette::open(Path::new(folder), &self.folder.join(folder))?;
                 if let Some(log) = &self.call_log {
                     let answered = log.answer_counts(Some(cassette.id()));
                     cassette = cassette.starting_at(answered);
                 }
                 self.concurrency.insert(cassette.id().to_owned(), REMOTE_CALLS as usize);
                 return Ok(Arc::new(cassette));
+            }
+            #[cfg(test)]
+            ModelName::Example(_) => {
+                let model = Arc::new(super::example::EchoModel::new(name.to_string()));
+                ProviderModel { model, endpoint: "example".to_owned(), concurrency: LOCAL_CALLS }
             }
             ModelName::Auto | ModelName::Bare(_) => {
                 return Err(ModelError::InvalidName {

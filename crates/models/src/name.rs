@@ -1,25 +1,72 @@
-//! Parsing of model names: `provider/model`, a bare name, or `auto`.
+//! The table of model providers, one entry each, and parsing of model names: `provider/model`, a
+//! bare name, or `auto`.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use super::ModelError;
 
-/// A model name as written in a configuration or flag.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ModelName {
-    /// `auto`: any available model, preferring local ones.
-    Auto,
-    /// `ollama/<name>`.
-    Ollama(String),
-    /// `openai/<name>`.
-    OpenAi(String),
-    /// `embedded/<name>` or `embedded:<path>`.
-    Embedded(String),
-    /// `cassette/<dir>`.
-    Cassette(PathBuf),
-    /// A bare name, as in docs/spec/selftest.md: `gpt-4o-mini`, `qwen2.5:7b`.
-    Bare(String),
+/// Defines the providers. An entry has a description, an identifier, and the word before the slash
+/// in names; `ModelLocator::build_model` makes the provider's models.
+macro_rules! model_providers {
+    ($(
+        $(#[doc = $doc:literal])+
+        $(#[cfg($($cfg:tt)+)])?
+        $id:ident($prefix:literal),
+    )+) => {
+        /// A model name as written in a configuration or flag.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub enum ModelName {
+            /// `auto`: any available model, preferring local ones.
+            Auto,
+            $(
+                $(#[doc = $doc])+
+                $(#[cfg($($cfg)+)])?
+                $id(String),
+            )+
+            /// A bare name, as in docs/spec/selftest.md: `gpt-4o-mini`, `qwen2.5:7b`.
+            Bare(String),
+        }
+
+        impl ModelName {
+            /// Returns the name of a provider's model; `None` if no provider has this prefix.
+            fn of_provider(prefix: &str, model: &str) -> Option<Self> {
+                match prefix {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        $prefix => Some(Self::$id(model.to_owned())),
+                    )+
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for ModelName {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    Self::Auto => f.write_str("auto"),
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$id(model) => write!(f, "{}/{model}", $prefix),
+                    )+
+                    Self::Bare(name) => f.write_str(name),
+                }
+            }
+        }
+    };
+}
+
+model_providers! {
+    /// `ollama/<name>`: a model of an Ollama server.
+    Ollama("ollama"),
+    /// `openai/<name>`: a model of OpenAI, or of a server with its protocol.
+    OpenAi("openai"),
+    /// `embedded/<name>` or `embedded:<path>`: weights that this process runs.
+    Embedded("embedded"),
+    /// `cassette/<folder>`: recorded replies.
+    Cassette("cassette"),
+    /// `example/<name>`: the example of docs/extending.md, in tests only.
+    #[cfg(test)]
+    Example("example"),
 }
 
 impl ModelName {
@@ -41,11 +88,8 @@ impl ModelName {
         }
         match name.split_once('/') {
             Some((provider, "")) => Err(error(&format!("the part after `{provider}/` is missing"))),
-            Some(("ollama", model)) => Ok(Self::Ollama(model.to_owned())),
-            Some(("openai", model)) => Ok(Self::OpenAi(model.to_owned())),
-            Some(("embedded", model)) => Ok(Self::Embedded(model.to_owned())),
-            Some(("cassette", folder)) => Ok(Self::Cassette(PathBuf::from(folder))),
-            Some((provider, _)) => Err(error(&format!("there is no provider `{provider}`"))),
+            Some((provider, model)) => Self::of_provider(provider, model)
+                .ok_or_else(|| error(&format!("there is no provider `{provider}`"))),
             None => Ok(Self::Bare(name.to_owned())),
         }
     }
@@ -58,19 +102,6 @@ impl ModelName {
         name.starts_with("gpt-") && !name.starts_with("gpt-oss")
             || name.starts_with("chatgpt-")
             || reasoning
-    }
-}
-
-impl fmt::Display for ModelName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Ollama(name) => write!(f, "ollama/{name}"),
-            Self::OpenAi(name) => write!(f, "openai/{name}"),
-            Self::Embedded(name) => write!(f, "embedded/{name}"),
-            Self::Cassette(folder) => write!(f, "cassette/{}", folder.display()),
-            Self::Bare(name) => f.write_str(name),
-        }
     }
 }
 
