@@ -58,8 +58,7 @@ mod tests {
     async fn a_new_provider_is_found_by_its_prefix() {
         let (environment, settings) = (ModelEnvironment::default(), ModelSettings::default());
         let redactor = Arc::new(Redactor::new(Vec::<String>::new()));
-        let mut locator =
-            ModelLocator::new(environment, settings, Path::new("."), None, redactor);
+        let mut locator = ModelLocator::new(environment, settings, Path::new("."), None, redactor);
         let model = locator.model("example/parrot", &Ignored).await.unwrap();
         assert_eq!(model.id(), "example/parrot");
         let request =
