@@ -1,7 +1,10 @@
 //! What each format declares about itself: how to recognise and read it, and where agents store it.
 
 use super::SessionReadError;
-use super::feed::SessionFeed;
+use super::feed::{SessionFeed, SessionSink};
+use super::lineage::LineageTracker;
+use super::naming::SessionNaming;
+pub(crate) use super::naming::IdSource;
 use super::outline::JsonOutline;
 use super::source::SessionSource;
 
@@ -55,17 +58,16 @@ impl FormatEntry {
             has_several_stores: false,
         }
     }
-}
 
-/// Where the id of a session without one comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IdSource {
-    /// The agent names files after sessions.
-    FileName,
-    /// The agent names folders after sessions; names of single files may repeat.
-    FolderName,
-    /// Names may repeat, so a digest of the session's start is appended.
-    Content,
+    /// Creates the feed through which a reader of this format sends the sessions of a source.
+    pub(crate) fn feed<'s>(
+        &self,
+        source: &SessionSource,
+        sink: &'s mut dyn SessionSink,
+    ) -> SessionFeed<'s> {
+        let lineage = LineageTracker::new(self.has_several_stores);
+        SessionFeed::new(SessionNaming::new(source, self.ids), lineage, sink)
+    }
 }
 
 /// Folders of one agent, declared with the format of its sessions.

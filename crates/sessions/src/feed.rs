@@ -1,13 +1,12 @@
 //! Passes events from a reader to a sink. The feed numbers events, pairs calls with results and
 //! counts what is skipped. It must not collect events, so that memory stays bounded.
 
-use super::entry::FormatEntry;
 use super::event::{Event, EventOrigin, EventRole, SessionHead, ToolOutcome, ToolResult};
 use super::lineage::LineageTracker;
 use super::naming::SessionNaming;
 use super::pairing::CallPairing;
 use super::time::Moment;
-use super::{SessionSource, Text, UnknownBlocks};
+use super::{Text, UnknownBlocks};
 use jiff::Timestamp;
 use selftest_text::wording::plural;
 use serde::{Deserialize, Serialize};
@@ -100,8 +99,8 @@ pub(super) struct SessionFeed<'s> {
 
 impl<'s> SessionFeed<'s> {
     pub(super) fn new(
-        source: &SessionSource,
-        entry: &FormatEntry,
+        naming: SessionNaming,
+        lineage: LineageTracker,
         sink: &'s mut dyn SessionSink,
     ) -> Self {
         Self {
@@ -109,8 +108,8 @@ impl<'s> SessionFeed<'s> {
             notes: ReadNotes::default(),
             sink,
             pairing: CallPairing::default(),
-            lineage: LineageTracker::new(entry.has_several_stores),
-            naming: SessionNaming::new(source, entry.ids),
+            lineage,
+            naming,
             events: 0,
             sessions: 0,
             finished: 0,

@@ -88,7 +88,6 @@ pub use source::SessionSource;
 pub use text::Text;
 pub use unknown::UnknownBlocks;
 
-use feed::SessionFeed;
 
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +149,7 @@ pub fn read_as(
     source: &SessionSource,
     sink: &mut dyn SessionSink,
 ) -> Result<ReadSummary, SessionReadError> {
-    let mut feed = SessionFeed::new(source, format.entry(), sink);
+    let mut feed = format.entry().feed(source, sink);
     (format.entry().read)(source, &mut feed)?;
     let (sessions, notes) = feed.finish();
     if sessions == 0 {

@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use twox_hash::XxHash3_64;
 
 use super::SessionSource;
-use super::entry::IdSource;
 use super::event::{Event, EventOrigin, EventRole};
 
 /// Maximum bytes of a text that are hashed.
@@ -26,6 +25,17 @@ const MAX_NAME: usize = 180;
 
 /// Maximum number of made-up ids remembered per source.
 const MAX_IDS: usize = 100_000;
+
+/// Where the id of a session without one comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdSource {
+    /// The agent names files after sessions.
+    FileName,
+    /// The agent names folders after sessions; names of single files may repeat.
+    FolderName,
+    /// Names may repeat, so a digest of the session's start is appended.
+    Content,
+}
 
 /// Names the sessions of one source.
 pub(super) struct SessionNaming {

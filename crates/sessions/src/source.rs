@@ -335,7 +335,7 @@ mod tests {
             &mut Anything,
             &mut SessionFeed<'_>,
         ) -> Result<(), SessionReadError>| {
-            let mut feed = SessionFeed::new(&source, SessionFormat::Chat.entry(), &mut collector);
+            let mut feed = SessionFormat::Chat.entry().feed(&source, &mut collector);
             read(&source, &mut Anything, &mut feed).unwrap();
             feed.notes.torn.take().unwrap()
         };

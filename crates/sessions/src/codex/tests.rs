@@ -1,6 +1,5 @@
 //! Codex rollouts, from hand-written files to counted totals.
 use super::read as read_codex;
-use crate::feed::SessionFeed;
 use crate::mutation::survives_damage;
 use crate::{
     EventMark, EventOrigin, EventRole, ReadNotes, Session, SessionCollector, SessionFormat,
@@ -382,7 +381,7 @@ fn a_rollout_without_conversation_is_no_session() {
     let error = read(&source, &mut SessionCollector::default()).unwrap_err();
     assert!(matches!(error, SessionReadError::NoSession { format: SessionFormat::Codex, .. }));
     let mut collector = SessionCollector::default();
-    let mut feed = SessionFeed::new(&source, SessionFormat::Codex.entry(), &mut collector);
+    let mut feed = SessionFormat::Codex.entry().feed(&source, &mut collector);
     read_codex(&source, &mut feed).unwrap();
     assert!(feed.is_empty());
 }
