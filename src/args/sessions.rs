@@ -81,7 +81,7 @@ pub(crate) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf
     Ok(homes.filter(|path| path.exists()).collect())
 }
 
-/// Where the agents keep their sessions, there or not.
+/// Returns the default locations of sessions, which may not exist.
 pub(crate) fn homes(project: &Project) -> Vec<AgentHome> {
     let variables = &project.environment.variables;
     let variable = |name: &str| variables.get(name).map(Into::into);
@@ -89,7 +89,7 @@ pub(crate) fn homes(project: &Project) -> Vec<AgentHome> {
     selftest_sessions::agent_homes(variable, home.as_deref())
 }
 
-/// Says where nothing was found.
+/// Prints the locations without sessions.
 pub(crate) fn nothing_found(roots: &[PathBuf]) {
     let mut text = match roots {
         [] => "none of the known agents keeps sessions here\n".to_owned(),
@@ -131,7 +131,7 @@ pub(crate) fn moment_of(flag: &str, text: &str, now: Timestamp) -> Result<Timest
     })
 }
 
-/// Which sessions are graded, and how.
+/// Returns the options of the grader from the configuration and the flags.
 pub(crate) fn options(project: &Project, args: &SessionArgs) -> Result<GraderOptions, AppError> {
     let config = project.load(Vec::new())?.config;
     let (settings, prices) = (config.grade, config.prices);

@@ -38,7 +38,7 @@ pub(super) fn add(mut error: clap::Error, command: &Command) -> clap::Error {
     error
 }
 
-/// Returns where `name` is a command or an option, as it is typed behind `selftest`.
+/// Returns the commands that have `name` as a subcommand or option, as typed after `selftest`.
 fn places(command: &Command, name: &str, is_option: bool) -> Vec<String> {
     let mut places = Vec::new();
     if !is_option {

@@ -44,7 +44,7 @@ impl RiskBounds {
     }
 }
 
-/// Returns the index of the last score of the longest beginning whose share of the other kind is
+/// Returns the index of the last score of the longest prefix whose share of the other kind is
 /// small enough. Equal scores stay together.
 fn extent(sorted: &[(f64, bool)], is_good: bool, max_wrong: f64) -> Option<usize> {
     let (mut wrong, mut last) = (0_u64, None);

@@ -205,7 +205,7 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, AppError> 
         }
         GradeAction::File { .. } => {
             let mut scan = setup.scan().await?;
-            // Whoever names a file wants its grades, made now or before.
+            // A user who names a file wants its grades, new or old.
             if scan.unchanged > 0 {
                 scan.grades = setup.grader.grades_of_sources().await?;
             }
@@ -335,7 +335,7 @@ fn coverage_words(scan: &ScanSummary) -> String {
     text
 }
 
-/// The one session with that id, or whose id begins so.
+/// Returns the grade of the only session whose id starts with this prefix.
 async fn find(setup: &Setup<'_>, session: &str) -> Result<GradeRecord, AppError> {
     find_grade(setup.grader.store(), session).await
 }

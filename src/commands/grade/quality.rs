@@ -48,7 +48,7 @@ async fn one_session(
     session: &str,
     model: Option<&str>,
 ) -> Result<Exit, AppError> {
-    // A session that nobody has looked at yet is looked for.
+    // The session may be newer than the last scan.
     let found = if let Ok(found) = find(setup, session).await {
         found
     } else {
@@ -112,7 +112,7 @@ async fn backfill(
         graded += done.graded;
         skipped += done.skipped;
         if let Some(fault) = done.stopped {
-            // Of those that were begun; others need not wait. Why it stopped is what counts.
+            // So that other processes need not wait for them. The fault that stopped it matters more.
             let _ = grader.release_claims().await;
             eprint("finished grades are kept; the same command continues\n");
             return Err(fault.into());
@@ -194,7 +194,7 @@ async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Resu
 async fn interruptible<T>(work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         result = work => Some(result),
-        // Without signals there is nobody who could interrupt.
+        // Without signals nothing can interrupt it.
         Ok(()) = tokio::signal::ctrl_c() => None,
     }
 }

@@ -115,7 +115,7 @@ fn is_repository(text: &str) -> bool {
     text.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
 }
 
-/// The number in the file of the event, where it is about a pull request or an issue.
+/// Returns the number of the pull request or issue that the event file is about.
 fn from_event(environment: &Environment) -> Result<Option<u64>, AppError> {
     let Some(path) = set(environment, "GITHUB_EVENT_PATH") else { return Ok(None) };
     let unreadable = |why: &dyn std::fmt::Display| {

@@ -22,9 +22,10 @@ const PAGE: usize = 100;
 
 const MAX_PAGES: usize = 30;
 
-/// How often a request is sent that meets a rate limit, and the longest wait between.
+/// Maximum number of attempts at a request that meets a rate limit.
 const MAX_TRIES: u32 = 3;
 
+/// Maximum wait between two attempts.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,7 +42,7 @@ pub(super) struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Posted {
     pub(super) updated: bool,
-    /// Where it can be read.
+    /// Address of its page.
     pub(super) address: String,
 }
 
@@ -86,7 +87,7 @@ impl GitHub {
         Ok(Self { client, base, token })
     }
 
-    /// Puts a text in place of the comment that begins with the marker, or writes a new one.
+    /// Replaces the comment that starts with the marker, or writes a new one.
     pub(super) async fn post(
         &self,
         target: &Target,
@@ -105,8 +106,8 @@ impl GitHub {
         Ok(Posted { updated: false, address: comment.html_url })
     }
 
-    /// The comment that begins with the marker. Anybody may write such a line; under the token of an
-    /// app, which is a bot itself, only comments of bots count.
+    /// Returns the comment that starts with the marker. Any user can write such a line, so under the
+    /// token of an app, which is a bot itself, only comments of bots count.
     async fn find(&self, target: &Target, marker: &str) -> Result<Option<u64>, AppError> {
         let of_an_app = self.token.expose_secret().starts_with("ghs_");
         let Target { repository, number } = target;
@@ -224,13 +225,13 @@ impl GitHub {
         AppError::setup(anyhow!("{}: {what} ({code}{said})", self.base)).hint(Some(hint))
     }
 
-    /// Without the token, should anybody repeat it.
+    /// Removes the token, in case a server repeats it.
     fn hidden(&self, words: &str) -> String {
         words.replace(self.token.expose_secret(), "***")
     }
 }
 
-/// How long to wait, where an answer says that there were too many requests.
+/// Returns the wait that a response requests after too many requests.
 fn rate_limit(response: &Response) -> Option<Duration> {
     let number =
         |name: &str| response.headers().get(name)?.to_str().ok()?.trim().parse::<i64>().ok();

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::progress::FileProgress;
 use crate::ui::print;
 
-/// Reasons that are told apart in a place; a foreign folder may hold any number of them.
+/// Maximum number of distinct reasons per location; a foreign folder may have any number.
 const MAX_REASONS: usize = 20;
 
 /// Files that are named for a reason.

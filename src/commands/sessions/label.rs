@@ -119,7 +119,7 @@ pub(super) async fn estimates(
         }
     }
     let all = projects.into_iter().map(|(name, grades)| of_project(name, &grades, &labels, args));
-    // Without a label there is nothing to say, unless there is none at all.
+    // Projects without labels are left out, unless no project has any.
     let labelled = |one: &OfProject<'_>| match &one.estimate {
         SuccessEstimate::NotEnoughLabels { labels, .. } => *labels > 0,
         SuccessEstimate::Fitted(_) => true,

@@ -1,5 +1,5 @@
-//! `selftest sessions search`: finds words in what was said and done. Grades what is new and fills
-//! the index first, unless it is told not to.
+//! `selftest sessions search`: finds words in texts and tool calls. Grades new sessions and fills the
+//! index first, unless `--no-scan` is given.
 
 use crate::args::sessions::database;
 use crate::args::sessions::options;

@@ -18,7 +18,7 @@ use super::find;
 use crate::exit::Exit;
 use crate::ui::{eprint, print};
 
-/// Ids that are named when several begin so.
+/// Maximum number of ids listed if several match.
 const MAX_NAMED: usize = 5;
 
 /// A session, and what of its file could not be used.
@@ -126,8 +126,8 @@ fn read(
     Ok(counted.into_sessions().map(shown).collect())
 }
 
-/// The session with that id, or the only one whose id begins so. Files that carry the id in their
-/// name are read first, and nearly all agents name their files so.
+/// Returns the session with this id, or the only one whose id starts with it. Files with the id in
+/// their name are read first, because nearly all agents name their files so.
 fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<Shown>, AppError> {
     let shown = one_line(id, 80);
     let nothing = || {

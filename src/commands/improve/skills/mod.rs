@@ -104,7 +104,7 @@ pub enum StatusName {
     Timeout,
 }
 
-/// Who does what is done here, in the audit.
+/// Actor recorded in the audit entries.
 const ACTOR: &str = "cli";
 
 /// Rows that are asked for at once.

@@ -72,7 +72,7 @@ pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, App
     }
 }
 
-/// On the command line a skill that nobody made known is a mistake; on the API it is counted.
+/// Records an execution. An unregistered skill is an error here, but counted by the API.
 async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit, AppError> {
     let known =
         setup.tracker.find_by_name(skill, told.version.as_deref()).await.map_err(|error| {
