@@ -85,7 +85,11 @@ pub fn find_session_files(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> 
             let sender = sender.clone();
             Box::new(move |entry| {
                 let seen = entry.map_err(|error| error.to_string());
-                let seen = seen.and_then(|entry| check_entry(&entry)).transpose();
+                let check = |entry: DirEntry| {
+                    let shown = |error| format!("{}: {error}", entry.path().display());
+                    check_entry(&entry).map_err(shown)
+                };
+                let seen = seen.and_then(check).transpose();
                 let is_folder = matches!(
                     &seen,
                     Some(Ok(SessionFile { source: SessionSource::Folder { .. }, .. }))
@@ -128,22 +132,21 @@ fn may_enter(entry: &DirEntry) -> bool {
 }
 
 /// Returns the entry if it may contain sessions.
-fn check_entry(entry: &DirEntry) -> Result<Option<SessionFile>, String> {
+fn check_entry(entry: &DirEntry) -> io::Result<Option<SessionFile>> {
     let path = entry.path();
-    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let Some(kind) = entry.file_type() else { return Ok(None) };
     if kind.is_dir() {
         let is_events = entry.file_name() == "events";
-        return if is_events { event_folder(path).map_err(|error| said(&error)) } else { Ok(None) };
+        return if is_events { event_folder(path) } else { Ok(None) };
     }
     // A root file was named explicitly, so its name does not matter.
     if !kind.is_file() || (entry.depth() > 0 && !is_candidate(path)) {
         return Ok(None);
     }
-    if let Some(files) = storage::files(path).map_err(|error| said(&error))? {
-        return combine_files(path, files).map(Some).map_err(|error| said(&error));
+    if let Some(files) = storage::files(path)? {
+        return combine_files(path, files).map(Some);
     }
-    let metadata = entry.metadata().map_err(|error| said(&error))?;
+    let metadata = entry.metadata().map_err(io::Error::other)?;
     let source = SessionSource::File(path.to_owned());
     Ok(Some(SessionFile { source, size: metadata.len(), modified_ns: modified(&metadata) }))
 }
