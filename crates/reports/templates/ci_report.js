@@ -68,6 +68,10 @@
   const linked = location.hash && document.getElementById(location.hash.slice(1));
   if (linked && cases.includes(linked)) linked.open = true;
   form.hidden = false;
+  const finder = form.parentElement;
+  finder.hidden = false;
+  // On a phone the failures come before the filters.
+  finder.open = !matchMedia("(max-width: 40rem)").matches;
   filter();
   sort(buttons[0]);
 })();

@@ -204,12 +204,13 @@ if (progress) {
   events.addEventListener("said", ({ data }) => { if (said.textContent !== data) said.textContent = data; });
   events.addEventListener("case", ({ data }) => {
     const row = document.importNode(find("tr", parsed(`<table>${data}</table>`)), true);
-    const rows = all("#cases tbody tr");
+    // A case that is run again may move, because those that did not pass come first.
+    const old = all("#cases tbody tr").find((other) => other.dataset.href === row.dataset.href);
+    if (old) old.remove();
+    else row.classList.add("new");
     const order = Number(row.dataset.order);
-    const old = rows.find((other) => Number(other.dataset.order) === order);
-    if (old) return old.replaceWith(row);
-    row.classList.add("new");
-    find("#cases tbody").insertBefore(row, rows.find((other) => Number(other.dataset.order) > order) ?? null);
+    const next = all("#cases tbody tr").find((other) => Number(other.dataset.order) > order);
+    find("#cases tbody").insertBefore(row, next ?? null);
   });
   events.addEventListener("end", () => events.close());
   events.addEventListener("error", () => { if (events.readyState === EventSource.CLOSED) said.textContent += ". Live updates have ended; reload the page."; });

@@ -75,7 +75,7 @@ fn the_report_is_one_file_that_filters_and_sorts() {
         assert_eq!(names(chrome).await[7], "unit_conversion");
 
         chrome.click("#fold").await;
-        chrome.until("document.querySelectorAll('details[open]').length === 8").await;
+        chrome.until("document.querySelectorAll('#cases > details[open]').length === 8").await;
         let shown = chrome.texts("#case-3 pre").await;
         assert!(shown[0].starts_with("</pre></details><script>"), "{shown:?}");
         assert!(!shown.concat().contains('\u{202e}'));

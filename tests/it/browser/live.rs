@@ -28,7 +28,7 @@ fn a_run_is_watched_to_its_end() {
             .until("document.querySelector('#said').textContent.startsWith('failed: 8 of 8')")
             .await;
         assert_eq!(chrome.text("#progress .badge").await, "failed");
-        let cases = chrome.texts("#cases tbody th").await;
+        let cases = chrome.texts("#cases tbody th a").await;
         assert_eq!(cases[..3], ["contradiction_detect", "three_line_summary", "ambiguous_request"]);
         assert_eq!(cases.len(), 8, "those that did not pass come first");
         assert_eq!(chrome.texts("#cases .badge").await[0], "FAIL");

@@ -43,7 +43,7 @@ fn a_run_says_what_changed_and_states_a_cause_once() {
         assert!(html.contains(part), "no {part} in {html}");
     }
     assert_eq!(html.matches("exit code 7").count(), 1, "{html}");
-    let place = |words: &str| html.find(&format!("{words}</a></th>")).unwrap();
+    let place = |words: &str| html.find(&format!(">{words}</a>")).unwrap();
     assert!(place("contradiction_detect") < place("docs_reorganization"), "a regression is first");
     assert!(place("docs_reorganization") < place("three_line_summary"), "then what failed");
 }
