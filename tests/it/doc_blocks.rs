@@ -65,9 +65,10 @@ fn marked_blocks(page: &str) -> Vec<MarkedBlock> {
             }
         } else if !line.is_empty() {
             let comment = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
-            let pair = comment.and_then(|comment| comment.split_once(": "));
-            let known = pair.filter(|pair| ["console", "file", "source"].contains(&pair.0));
-            mark = known.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            mark = comment.and_then(|comment| comment.split_once(": ")).and_then(|(key, value)| {
+                let is_known = ["console", "file", "source"].contains(&key);
+                is_known.then(|| (key.to_owned(), value.to_owned()))
+            });
         }
     }
     blocks

@@ -102,9 +102,10 @@ pub fn of_cases(gate: &GateFinding, states_reason: impl Fn(&GatedCase) -> bool) 
     groups.into_iter().map(sentence).collect()
 }
 
-/// Describes the change of one case: scores before and now, trials, and the reason; empty if there
-/// is nothing to report. On one line and free of control characters.
-pub fn details(case: &GatedCase) -> String {
+/// Describes the change of one case: scores before and now, trials, and the reason, unless it is part
+/// of what is `known` anyway. Empty if there is nothing to report. On one line and free of control
+/// characters.
+pub fn details(case: &GatedCase, known: Option<&str>) -> String {
     let mut parts = Vec::new();
     if case.score_before.is_some() {
         let (then, now) = (wording::score(case.score_before), wording::score(case.score));
@@ -113,7 +114,9 @@ pub fn details(case: &GatedCase) -> String {
     if case.decided > 1 {
         parts.push(format!("{} of {} trials passed", case.passed, case.decided));
     }
-    parts.extend(case.reason.as_deref().map(|why| terminal(why, MAX_REASON)));
+    let is_known = |why: &&str| known.is_some_and(|known| known.contains(*why));
+    let why = case.reason.as_deref().filter(|why| !is_known(why));
+    parts.extend(why.map(|why| terminal(why, MAX_REASON)));
     parts.join("; ")
 }
 

@@ -14,6 +14,9 @@ const ALIKE: f64 = 0.4;
 /// sentences.
 const MAX_LINE: usize = 120;
 
+/// Heading of a comparison with the reference.
+const REFERENCE: &str = "Reference against answer";
+
 /// A part of a contrast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PieceKind {
@@ -69,7 +72,7 @@ impl Contrast {
             return Some(found);
         }
         let reference = grounds.reference.as_deref()?;
-        let found = Self::between("Reference against answer", reference, answer);
+        let found = Self::between(REFERENCE, reference, answer);
         (found.likeness() >= ALIKE && found.pieces.len() > 1).then_some(found)
     }
 
@@ -77,6 +80,11 @@ impl Contrast {
         let [expected, answer] = [expected, answer].map(|text| block(text.trim(), MAX_SIDE));
         let pieces = by_words(&expected, &answer);
         Self { heading, pieces, sides: Some([expected, answer]) }
+    }
+
+    /// Returns true if it holds the whole reference, which then need not be shown again.
+    pub fn has_reference(&self) -> bool {
+        self.heading == REFERENCE
     }
 
     /// Returns the share of text that is on both sides, 0 to 1.

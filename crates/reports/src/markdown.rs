@@ -254,7 +254,8 @@ fn notes(view: &MarkdownView<'_>) -> Vec<String> {
     let mut on_cases: Vec<(String, Vec<String>)> = Vec::new();
     for case in &view.cases {
         let evidence = &case.evidence;
-        let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
+        let exit = evidence.exit.as_ref().filter(|exit| *exit != "exit code 0");
+        let exit = exit.filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
         let tried = evidence.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
         let tried = tried.map(|sandbox| format!("isolation {}", sandbox.summary()));
@@ -442,7 +443,7 @@ mod tests {
         let text = markdown(&fixture::state(&fixture::events(&[Arc::new(case)])));
         for part in [
             "```diff\n- Here is the ferry.\n+ Here is the bus.\n```",
-            "Reference:\n\n```text\nHere is the ferry.\n```",
+            "\n\nReference against answer, `-` is expected",
             "Expectations:\n\n- It names the ferry\n",
             "<details><summary>1 tool call</summary>\n\n```text\nread {\"path\":\"<b>\"}\n```",
             "<details><summary>Evidence: facts of the project</summary>",

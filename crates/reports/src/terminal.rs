@@ -12,7 +12,7 @@ use super::files::ReportPaths;
 
 use super::{against, wording};
 use selftest_harness::event::RunHeader;
-use selftest_harness::gate::finding::GateFinding;
+use selftest_harness::gate::finding::{CaseChange, GateFinding};
 use selftest_harness::outcome::judge_samples::JudgeSamples;
 use selftest_harness::outcome::panel::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
@@ -201,7 +201,8 @@ pub fn closing(
 /// changed cases, those that changed alike on one line.
 pub fn gate(finding: &GateFinding, style: TerminalStyle) -> String {
     let compared = against::of_run(finding);
-    let changed = against::of_cases(finding, |_| true);
+    // Why a case failed or has no verdict stands above.
+    let changed = against::of_cases(finding, |case| case.change == CaseChange::NotCompared);
     let faint = [against::headline(finding)].into_iter().chain(compared.first().cloned());
     let faint = faint.map(|line| (StatusColour::Faint, line));
     let rest = compared.into_iter().skip(1).chain(changed);

@@ -63,7 +63,9 @@ pub fn evidence(case: &CaseResult) -> Vec<EvidencePart> {
         }
     }
     let traces = &case.evidence;
-    add(EvidenceKind::Exit, traces.exit.clone().unwrap_or_default());
+    // An ordinary end is no evidence of anything.
+    let exit = traces.exit.as_ref().filter(|exit| *exit != "exit code 0");
+    add(EvidenceKind::Exit, exit.cloned().unwrap_or_default());
     let tried = traces.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
     add(EvidenceKind::Isolation, tried.map(SandboxEvidence::summary).unwrap_or_default());
     add(EvidenceKind::Stderr, traces.stderr.clone().unwrap_or_default());

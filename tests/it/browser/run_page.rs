@@ -63,7 +63,7 @@ fn a_case_shows_what_was_expected_and_what_came() {
     for part in [
         "REGRESSION</span> against the baseline: score 0.90 then, 0.45 now",
         "The ferry leaves at <del>seven</del><ins>nine</ins>",
-        "<h2>Reference</h2>",
+        "<h2>Reference against answer</h2>",
         "<li>It names the hour</li>",
         "<summary>1 call</summary>",
         "read_file {&#34;path&#34;:&#34;&#60;b&#62;&#34;}",

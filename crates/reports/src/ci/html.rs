@@ -475,12 +475,15 @@ fn case(
     let gated = gate.and_then(|gate| gate.cases.iter().find(|it| it.id == result.scenario.id));
     if let Some(gated) = gated {
         let label = gated.change.label();
-        let words = against::details(gated);
+        let words = against::details(gated, case.reason.as_deref());
         let words = if words.is_empty() { words } else { format!(", {words}") };
         facts.push(format!("compared with the baseline: {label}{words}"));
     }
     if !used.is_empty() {
         facts.push(wording::usage(&used.total, currency));
+    }
+    if traces::tool_calls(result).is_some_and(|calls| calls.is_empty()) {
+        facts.push("no tool calls".to_owned());
     }
     facts.push(result.session_id.to_string());
     let sandbox = result.evidence.sandbox.as_ref().map(SandboxEvidence::summary);
@@ -488,6 +491,7 @@ fn case(
     let notes = result.notes.iter().chain(&result.evidence.notes);
     facts.extend(notes.map(|note| terminal(note, MAX_LINE)));
     let shared = causes.of_fault(CaseFault::of(result)).map(SharedCause::name);
+    let contrast = Contrast::of(result).filter(|_| bounds.text >= MIN_CONTRAST);
     let reason = case.reason.as_deref().map(|reason| terminal(reason, MAX_LINE));
     HtmlCase {
         number,
@@ -503,8 +507,8 @@ fn case(
         // The list states it, unless it refers to the cause.
         reason: reason.clone().filter(|_| shared.is_some()),
         why: shared.or(reason).unwrap_or_default(),
-        contrast: Contrast::of(result).filter(|_| bounds.text >= MIN_CONTRAST),
-        texts: texts(case, bounds),
+        texts: texts(case, contrast.as_ref(), bounds),
+        contrast,
         expectations: traces::expectations(result)
             .iter()
             .take(bounds.lines)
@@ -523,7 +527,7 @@ fn folded(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
     let passed = case.status.pass() == Some(true);
     let limit = if passed { bounds.passed_text } else { bounds.text };
     let mut found = Vec::new();
-    if let Some(calls) = traces::tool_calls(case.result) {
+    if let Some(calls) = traces::tool_calls(case.result).filter(|calls| !calls.is_empty()) {
         let heading = plural(calls.len() as u64, "tool call");
         found.push((heading, block(&calls.join("\n"), limit)));
     }
@@ -536,7 +540,11 @@ fn folded(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
 }
 
 /// Returns the exchanges in order.
-fn texts(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
+fn texts(
+    case: &CaseView<'_>,
+    contrast: Option<&Contrast>,
+    bounds: PageBounds,
+) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let passed = case.status.pass() == Some(true);
     let limit = if passed { bounds.passed_text } else { bounds.text };
@@ -574,7 +582,8 @@ fn texts(case: &CaseView<'_>, bounds: PageBounds) -> Vec<(String, String)> {
     if let Some(hints) = case.hints() {
         add("Hints for the judge".to_owned(), &hints);
     }
-    if let Some(reference) = traces::reference(case.result) {
+    let is_shown = contrast.is_some_and(Contrast::has_reference);
+    if let Some(reference) = traces::reference(case.result).filter(|_| !is_shown) {
         add("Reference".to_owned(), reference);
     }
     found

@@ -52,6 +52,12 @@ impl CaseSection<'_> {
         !self.case.got(&self.because).contains(&self.because)
     }
 
+    /// Returns the reference, unless the comparison with it is shown.
+    pub(super) fn reference(&self) -> Option<&str> {
+        let is_shown = self.contrast.as_ref().is_some_and(Contrast::has_reference);
+        traces::reference(self.case.result).filter(|_| !is_shown)
+    }
+
     /// Counts the tool calls.
     pub(super) fn call_words(&self) -> String {
         plural(self.calls.as_ref().map_or(0, Vec::len) as u64, "tool call")

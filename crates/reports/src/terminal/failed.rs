@@ -32,35 +32,55 @@ struct FailedPart {
     text: String,
 }
 
-/// Failed cases with one cause: the first of them, and the names of the others.
+/// Failed cases with one cause, or failed trials of one case: the first of them, and the others.
 struct FailedGroup<'a> {
     case: &'a CaseView<'a>,
-    others: Vec<&'a str>,
+    others: Vec<&'a CaseView<'a>>,
 }
 
 impl FailedGroup<'_> {
     fn count(&self) -> usize {
         1 + self.others.len()
     }
+
+    /// Names the others.
+    fn others(&self) -> Option<String> {
+        let names = self.others.iter().map(|case| case.name());
+        let names = wording::listed(names, 3 * MAX_NAMED)?;
+        let is_same_case = |case: &&CaseView<'_>| {
+            case.result.scenario.id == self.case.result.scenario.id
+                && case.reason != self.case.reason
+        };
+        let why = if self.others.iter().any(is_same_case) { "" } else { ", for the same reason" };
+        Some(format!("{names}{why}"))
+    }
 }
 
-/// Groups failed cases by cause, in plan order.
-fn by_cause<'a>(failed: &[&'a CaseView<'a>]) -> Vec<FailedGroup<'a>> {
+/// What the cases of a group have in common.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FailedKey<'a> {
+    Cause(usize),
+    Repeated(&'a str),
+}
+
+/// Groups failed cases by cause, and failed trials by case, in plan order.
+fn grouped<'a>(failed: &[&'a CaseView<'a>]) -> Vec<FailedGroup<'a>> {
     let causes = SharedCauses::of(failed.iter().filter_map(|case| CaseFault::of(case.result)));
     let mut groups: Vec<FailedGroup<'a>> = Vec::new();
-    let mut positions = BTreeMap::new();
+    let mut positions: BTreeMap<FailedKey<'a>, usize> = BTreeMap::new();
     for case in failed {
-        let cause = causes.of_fault(CaseFault::of(case.result)).map(|cause| cause.number);
-        match cause.and_then(|cause| positions.get(&cause).copied()) {
-            Some(position) => {
-                let group: &mut FailedGroup<'a> = &mut groups[position];
-                group.others.push(case.name());
-            }
-            None => {
-                cause.map(|cause| positions.insert(cause, groups.len()));
-                groups.push(FailedGroup { case, others: Vec::new() });
-            }
+        let cause = causes.of_fault(CaseFault::of(case.result));
+        let repeated = || case.result.repeat.map(|_| FailedKey::Repeated(&case.result.scenario.id));
+        let key = cause.map(|cause| FailedKey::Cause(cause.number)).or_else(repeated);
+        let position = key.as_ref().and_then(|key| positions.get(key)).copied();
+        if let Some(position) = position {
+            groups[position].others.push(case);
+            continue;
         }
+        if let Some(key) = key {
+            positions.insert(key, groups.len());
+        }
+        groups.push(FailedGroup { case, others: Vec::new() });
     }
     groups
 }
@@ -80,15 +100,17 @@ pub(super) fn failed(
         DetailLevel::Full => {
             failed.iter().map(|case| FailedGroup { case, others: Vec::new() }).collect()
         }
-        DetailLevel::Brief | DetailLevel::Normal => by_cause(&failed),
+        DetailLevel::Brief | DetailLevel::Normal => grouped(&failed),
     };
     let shown = &groups[..groups.len().min(detail.failed_cases())];
     let mut lines = Vec::new();
-    for FailedGroup { case, others } in shown {
+    for group in shown {
+        let case = group.case;
         let mark = style.paint(colour(case.status), &case.label());
         let name = escape::terminal(case.name(), 64);
         if detail == DetailLevel::Brief {
-            let names = std::iter::once(case.name()).chain(others.iter().copied());
+            let names = std::iter::once(case).chain(group.others.iter().copied());
+            let names = names.map(CaseView::name);
             let names = wording::listed(names, MAX_NAMED).unwrap_or_default();
             let reason = escape::terminal(reason(case), detail.part_bytes());
             lines.push(format!("{mark} {}: {reason}", escape::terminal(&names, MAX_REASON)));
@@ -102,8 +124,7 @@ pub(super) fn failed(
         for part in parts(case) {
             lines.extend(wrapped(&part, detail.part_bytes()));
         }
-        if let Some(text) = wording::listed(others.iter().copied(), 3 * MAX_NAMED) {
-            let text = format!("{text}, for the same reason");
+        if let Some(text) = group.others() {
             lines.extend(wrapped(&FailedPart { label: "also", text }, detail.part_bytes()));
         }
     }

@@ -51,9 +51,20 @@ impl CasePage {
     /// Returns how the case stands against the baseline: its label, and what is known of the change.
     fn standing(&self) -> Option<(CaseStanding, String)> {
         let gate = self.report.gate.as_ref()?;
-        let id = &self.case().id;
-        let details = gate.cases.iter().find(|case| case.id == *id).map(against::details);
+        let CaseDocument { id, reason, .. } = self.case();
+        let gated = gate.cases.iter().find(|case| case.id == *id);
+        let details = gated.map(|gated| against::details(gated, reason.as_deref()));
         Some((CaseStanding::of(gate, id), details.unwrap_or_default()))
+    }
+
+    /// Returns the reference, unless the comparison with it is shown.
+    fn reference(&self) -> Option<&str> {
+        let is_shown = self.contrast.as_ref().is_some_and(Contrast::has_reference);
+        self.case().grounds.reference.as_deref().filter(|_| !is_shown)
+    }
+
+    fn hints(&self) -> Option<&str> {
+        self.case().hints.as_deref().filter(|hints| !hints.trim().is_empty())
     }
 
     /// Returns all calls of a step with their role.

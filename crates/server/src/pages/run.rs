@@ -110,19 +110,18 @@ impl RunDetailPage {
         RunProgress { report: &self.report }
     }
 
-    /// Describes the changes since the baseline. The rows of the cases have the reasons.
-    fn changes(&self) -> Vec<String> {
-        let gate = self.report.gate.as_ref();
-        let mut changes = gate.map(|gate| against::of_cases(gate, |_| false)).unwrap_or_default();
-        changes.truncate(MAX_LINES);
-        changes
+    /// Returns what the gate found out about the run as a whole: whose change it was, and what kept
+    /// it from deciding.
+    fn findings(&self) -> Vec<String> {
+        let found = self.report.gate.as_ref().map(against::of_run).unwrap_or_default();
+        found.into_iter().skip(1).take(MAX_LINES).collect()
     }
 
-    /// Describes what was compared with the baseline, and whose change it was.
-    fn compared(&self) -> Vec<String> {
-        let mut sentences = self.report.gate.as_ref().map(against::of_run).unwrap_or_default();
-        sentences.truncate(MAX_LINES);
-        sentences
+    /// Describes what was compared, and each change. The rows of the cases have the reasons.
+    fn changes(&self) -> Vec<String> {
+        let Some(gate) = &self.report.gate else { return Vec::new() };
+        let compared = against::of_run(gate).into_iter().take(1);
+        compared.chain(against::of_cases(gate, |_| false)).take(MAX_LINES).collect()
     }
 
     /// Returns the rows of the finished cases in their order.
