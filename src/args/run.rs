@@ -1,6 +1,7 @@
 //! Options of runs, which several commands share. They hold no defaults of the configuration.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,10 +27,16 @@ pub struct TrialArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "What to run")]
     pub timeout: Option<f64>,
     /// Number of trials in flight, and of concurrent calls per model endpoint
-    #[arg(long, value_name = "N", help_heading = "What to run")]
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "What to run")]
     pub concurrency: Option<u32>,
     /// Seed of all sampling and of the order of trials; random by default
-    #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = whole,
+        allow_negative_numbers = true,
+        help_heading = "What to run"
+    )]
     pub seed: Option<u64>,
     /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
     #[arg(long, value_name = "MODEL", help_heading = "Models")]
@@ -37,9 +44,34 @@ pub struct TrialArgs {
     /// Model that judges the answers
     #[arg(long, value_name = "MODEL", help_heading = "Models")]
     pub judge_model: Option<String>,
+    /// Test this program, which reads the request on stdin and prints the answer, instead of the
+    /// configured system: "python3 agent.py"
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        conflicts_with = "sut_model",
+        help_heading = "What to run"
+    )]
+    pub sut: Option<CommandLine>,
     /// Model of the built-in assistant (system under test `chat`)
     #[arg(long, value_name = "MODEL", help_heading = "Models")]
     pub sut_model: Option<String>,
+}
+
+/// A program with its arguments, as one would type it; no shell reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine(pub Vec<String>);
+
+impl FromStr for CommandLine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words = shlex::split(text).ok_or("expected a command, found an open quotation mark")?;
+        if words.is_empty() {
+            return Err("expected a command, such as \"python3 agent.py\"".to_owned());
+        }
+        Ok(Self(words))
+    }
 }
 
 /// Options of the gate.
@@ -64,7 +96,7 @@ pub struct GateArgs {
     pub baseline: Option<PathBuf>,
     /// Number of times to retry a case that misses the baseline before it counts; more in suites of over
     /// ten cases
-    #[arg(long, value_name = "N", help_heading = "What passes")]
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "What passes")]
     pub confirm: Option<u32>,
     /// Exit 0 even if cases fail or have no verdict; setup errors still count
     #[arg(long, help_heading = "What passes")]
@@ -79,7 +111,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What to run")]
     pub max_duration: Option<Duration>,
     /// Start no further case after models have read and written this many tokens
-    #[arg(long, value_name = "N", help_heading = "What to run")]
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = "What to run")]
     pub max_tokens: Option<u64>,
     /// Start no further case after models have cost this much, by `prices` of the configuration
     #[arg(long, value_name = "MONEY", value_parser = money, help_heading = "What to run")]
@@ -105,10 +137,27 @@ fn duration(text: &str) -> Result<Duration, String> {
     if read.is_zero() { Err(expected()) } else { Ok(read) }
 }
 
+/// Parses a number from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.7".to_owned())
+}
+
+/// Parses a whole number.
+fn whole(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| "expected a whole number from 0 on".to_owned())
+}
+
+/// Parses a count, whose range the configuration checks.
+fn count(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "expected a whole number, such as 4".to_owned())
+}
+
 /// Parses a time in seconds. The configuration checks the range of a bare number.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
-        Ok(seconds) => Ok(seconds),
+        Ok(seconds) if seconds.is_finite() => Ok(seconds),
+        Ok(_) => Err("expected a time above 0, such as 90s, 10m or 1h30m".to_owned()),
         Err(_) => duration(text).map(|duration| duration.as_secs_f64()),
     }
 }
@@ -160,8 +209,8 @@ pub struct RunArgs {
         long,
         value_name = "RUN",
         conflicts_with_all = [
-            "rerun_failed", "suite", "scenarios", "full", "allow_commands", "timeout", "seed", "model",
-            "judge_model", "sut_model", "generator_model", "record", "repeats", "shard", "strictness",
+            "rerun_failed", "changed", "scenarios", "full", "allow_commands", "timeout", "seed", "model",
+            "judge_model", "sut", "sut_model", "generator_model", "record", "repeats", "shard", "strictness",
             "min_score", "skill_creator",
         ],
         help_heading = "What to run"
@@ -187,10 +236,22 @@ pub struct RunArgs {
     pub full: bool,
 
     /// Strictness, from 0.0 (lenient) to 1.0 (strict)
-    #[arg(long, value_name = "0..1", help_heading = "What passes")]
+    #[arg(
+        long,
+        value_name = "0..1",
+        value_parser = share,
+        allow_negative_numbers = true,
+        help_heading = "What passes"
+    )]
     pub strictness: Option<f64>,
     /// Minimum overall score that passes, before strictness is added
-    #[arg(long, value_name = "0..1", help_heading = "What passes")]
+    #[arg(
+        long,
+        value_name = "0..1",
+        value_parser = share,
+        allow_negative_numbers = true,
+        help_heading = "What passes"
+    )]
     pub min_score: Option<f64>,
     /// Gate of the run
     #[command(flatten)]
@@ -224,6 +285,7 @@ impl TrialArgs {
             model: self.model.clone(),
             judge_model: self.judge_model.clone(),
             sut_model: self.sut_model.clone(),
+            sut: self.sut.clone().map(|CommandLine(words)| words),
         }
     }
 }

@@ -17,6 +17,9 @@ const ALIASES: [(&str, &str); 5] = [
 /// clap suggests names that are spelled alike on the same level; this finds the exact name on any
 /// level.
 pub(super) fn add(mut error: clap::Error, command: &Command) -> clap::Error {
+    if error.kind() == ErrorKind::ArgumentConflict {
+        return with_reason(error);
+    }
     let kind = match error.kind() {
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
         ErrorKind::UnknownArgument => ContextKind::InvalidArg,
@@ -35,6 +38,18 @@ pub(super) fn add(mut error: clap::Error, command: &Command) -> clap::Error {
     let _ = error.remove(ContextKind::SuggestedArg);
     let _ = error
         .insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![format!("{hint}?").into()]));
+    error
+}
+
+/// Says why an option does not go with `--resume`.
+fn with_reason(mut error: clap::Error) -> clap::Error {
+    let names = [ContextKind::InvalidArg, ContextKind::PriorArg];
+    let is_resume = |value: &ContextValue| value.to_string().contains("--resume");
+    if names.into_iter().any(|kind| error.get(kind).is_some_and(is_resume)) {
+        let why = "a resumed run has the options of its first start: leave the other one out";
+        let words = ContextValue::StyledStrs(vec![why.into()]);
+        let _ = error.insert(ContextKind::Suggested, words);
+    }
     error
 }
 

@@ -46,13 +46,15 @@ fn written(workspace: &Workspace, found: &[&str]) -> Run {
 }
 
 #[test]
-fn a_project_with_nothing_is_tested_by_the_built_in_assistant() {
-    let run = written(&project(), &["the built-in assistant stands in", "next: `selftest --suite"]);
+fn a_project_with_nothing_is_tested_by_the_example_agent() {
+    let run = written(&project(), &["the example agent stands in", "next: `selftest --suite"]);
     for file in [CONFIG, SUITE, ".github/workflows/selftest.yml", ".gitignore"] {
         assert!(run.stdout.contains(&format!("wrote  {file}")), "{}", run.stdout);
     }
     assert_eq!(run.stdout.matches("next:").count(), 1);
-    assert!(run.read(SUITE).contains("files: [README.md]"));
+    assert!(run.read(SUITE).contains("expect:"));
+    let workflow = run.read(".github/workflows/selftest.yml");
+    assert!(workflow.contains("cargo install --locked --git https://github.com/"), "{workflow}");
     assert!(run.read(".gitignore").contains("/reports/selftest/"));
 }
 
@@ -71,6 +73,36 @@ fn the_program_of_a_package_is_tested_and_the_first_suite_runs() {
     let run = workspace.clone().args(["--suite", SUITE]).run().exit(0);
     assert_eq!(run.report().counts(), [2, 2, 0, 0]);
     assert!(run.report().0["sut"].to_string().contains("tool/ferry"), "{}", run.report());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_command_in_a_readme_is_started_once_and_shown() {
+    let agent = "#!/bin/sh\ncase $1 in\n*'other one'*) echo 'Which one do you mean?' ;;\n\
+                 hello) echo 'Hello, I am Ferry.' ;;\n*) echo 'This is ferry.' ;;\nesac\n";
+    let readme = "# Ferry\n\nThe ferry takes at most 20 passengers on each trip.\n\n\
+                  ```sh\n./ask.sh \"Which harbour is next?\"\n```\n";
+    let workspace = program(Workspace::new(), "ask.sh", agent)
+        .file("README.md", readme)
+        .file("package.json", "{\"name\": \"ferry\"}");
+    let run = written(&workspace, &["found  README.md:6: `./ask.sh`", "Hello, I am Ferry."]);
+    assert!(run.read(CONFIG).contains("prompt_input: argument"), "{}", run.read(CONFIG));
+    let suite = run.read(SUITE);
+    assert_eq!(suite.matches("- id: ").count(), 3, "{suite}");
+    let run = workspace.clone().args(["--suite", SUITE]).run().exit(1);
+    // It does not know its own README: the newcomer's first red.
+    assert_eq!(run.report().counts(), [3, 2, 1, 0]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_reads_no_stdin_gets_its_request_as_an_argument() {
+    let agent = "#!/bin/sh\n[ -n \"$1\" ] || { echo 'usage: agent.sh QUESTION' >&2; exit 2; }\n\
+                 echo \"You said $1.\"\n";
+    let workspace = program(Workspace::new(), "agent.sh", agent)
+        .file("README.md", "# Ferry\n\nStart it: `./agent.sh`\n");
+    let run = written(&workspace, &["usage: agent.sh QUESTION", "You said hello."]);
+    assert!(run.read(CONFIG).contains("prompt_input: argument"), "{}", run.read(CONFIG));
 }
 
 #[test]
@@ -121,7 +153,7 @@ fn files_that_are_there_stay_unless_they_are_to_be_replaced() {
         .stdout_contains("FAIL configuration")
         .stdout_contains("next: `selftest doctor`");
     let ignored = run.read(".gitignore");
-    let lines = "target\nreports/selftest\n/docs/reports/selftest/\n/.selftest/\n";
+    let lines = "target\nreports/selftest\n/.selftest/\n";
     assert_eq!(ignored, lines, "what is there in other words is not added");
     let run = init(&workspace, &["--yes", "--force"]).exit(0);
     assert!(run.read(CONFIG).starts_with("# yaml-language-server"));

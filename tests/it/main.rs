@@ -28,6 +28,8 @@ mod comment;
 mod doc_blocks;
 mod evals;
 mod experiment;
+#[cfg(unix)]
+mod first_suite;
 mod gate;
 #[cfg(unix)]
 mod gate_doc;

@@ -38,7 +38,6 @@ fn packages_have_one_name_and_the_platforms_of_the_release() {
     let name = package["name"].as_str().unwrap();
     for (path, words) in [
         ("pyproject.toml", format!("\nname = \"{name}\"\n")),
-        ("src/commands/init/workflow.yml", format!("pipx install \"{name}==@version@\"")),
         ("packaging/npm/launcher.js", format!("{name}-${{platform}}/bin/selftest")),
     ] {
         assert!(read(path).contains(&words), "{path}");

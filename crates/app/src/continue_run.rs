@@ -38,6 +38,17 @@ pub async fn continue_run(
     check_once(&settings.report)?;
     let resumption = Resumption::open(project, resolved, named)?;
     let request = resumption.request(settings, &resolved.flags, json)?;
+    if let Some(suite) =
+        settings.suite.as_ref().filter(|_| settings.suite != request.settings.suite)
+    {
+        let of = match &request.settings.suite {
+            Some(suite) => format!("the suite {}", suite.display()),
+            None => "generated cases".to_owned(),
+        };
+        let (run, named) = (resumption.run_id(), suite.display());
+        return Err(AppError::usage(anyhow!("{run} has the cases of {of}, not of {named}"))
+            .hint(Some("leave --suite out: a resumed run has the options of its first start")));
+    }
     if let RunPurpose::Experiment(experiment) = &request.purpose {
         return continue_experiment(
             settings, project, resolved, resumption, &request, experiment, json,

@@ -1,10 +1,11 @@
 //! `selftest doctor`: checks everything that a run needs, with advice for each fault.
 
+use crate::default_sut::with_sut;
 use crate::error::AppError;
 use crate::judges::{FETCH_JUDGE, JudgeIdentity};
 use crate::options::RunSettings;
 use crate::project::Project;
-use crate::setup::RunSetup;
+use crate::setup::{RunSetup, needs_no_generator};
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::judge::ask::Judge;
@@ -83,6 +84,7 @@ impl Findings {
 /// Checks everything that a run needs. A configuration that cannot be read is the error.
 pub async fn check(project: &Project) -> Result<Findings, AppError> {
     let resolved = project.load(Vec::new())?;
+    let resolved = with_sut(project, &resolved, false).await;
     let mut findings = Findings::default();
     let scenarios = resolved.config.scenarios.len();
     let path = resolved.path.as_ref().map(|path| path.display().to_string());
@@ -100,6 +102,7 @@ pub async fn check_without_models(project: &Project) -> Findings {
     let mut findings = Findings::default();
     match project.load(Vec::new()) {
         Ok(resolved) => {
+            let resolved = with_sut(project, &resolved, false).await;
             findings.good("configuration", "valid");
             check_folders(project, &resolved, &mut findings);
             check_prompts(project, &resolved.config, &mut findings);
@@ -215,8 +218,10 @@ async fn check_models(project: &Project, resolved: &ResolvedConfig, findings: &m
         redactor,
     );
     let fetch = project.frontend().fetch_observer();
-    let chat = config.sut.chat.as_ref().map(|chat| ("SUT model", &chat.model));
-    let roles = [("generator model", &config.generator.model)].into_iter().chain(chat);
+    let chat = config.sut.assistant();
+    let chat = chat.as_ref().map(|chat| ("SUT model", &chat.model));
+    let generator = ("generator model", &config.generator.model);
+    let roles = (!needs_no_generator(config)).then_some(generator).into_iter().chain(chat);
     for (what, name) in roles {
         match ready(&mut locator, name, &*fetch).await {
             Ok(model) => findings.good(what, model.id()),

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::setup::{PreparedRun, RunSetup};
+use selftest_config::ResolvedConfig;
 use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::notice::RunNotice;
@@ -14,6 +15,12 @@ use selftest_reports::document::ReportDocument;
 use selftest_sandbox::{SandboxLevel, SandboxSupport, SandboxUnavailableError};
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
+
+/// Returns the notice that the run tests the example agent.
+pub(crate) fn example_notice(resolved: &ResolvedConfig) -> Option<RunNotice> {
+    let config = resolved.path.as_ref().map(|path| path.display().to_string());
+    resolved.config.sut.example.map(|_| RunNotice::ExampleAgent { config })
+}
 
 impl RunSetup<'_> {
     /// Returns the header of the run's reports.
@@ -99,6 +106,7 @@ impl RunSetup<'_> {
             let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
             notices.push(RunNotice::BuiltInAssistant { config });
         }
+        notices.extend(example_notice(self.resolved));
         notices.extend(self.unsandboxed());
         let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
         let measured = prepared.models.judge_fitness.iter().chain(panel);

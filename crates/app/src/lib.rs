@@ -22,6 +22,7 @@ mod calibration;
 mod changed;
 mod ci_reports;
 mod continue_run;
+mod default_sut;
 pub mod doctor;
 mod drafts;
 mod error;
@@ -30,6 +31,7 @@ mod find_run;
 mod finished;
 mod frontend;
 mod grading;
+mod greeting;
 mod header;
 mod judges;
 mod merge;
@@ -63,6 +65,7 @@ pub use frontend::{Frontend, SilentFrontend};
 pub use grading::{
     GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
 };
+pub use greeting::{Greeting, HELLO, greet};
 pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET, requirement};
 pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};

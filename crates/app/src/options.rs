@@ -28,6 +28,9 @@ pub struct TrialSettings {
     pub judge_model: Option<String>,
     /// Model of the built-in assistant.
     pub sut_model: Option<String>,
+    /// Program to test, with its arguments, instead of the configured system.
+    #[serde(default)]
+    pub sut: Option<Vec<String>>,
 }
 
 /// Requirements of a run.
@@ -149,6 +152,8 @@ impl RunSettings {
         set("/generator/model", "--generator-model", text(&self.generator_model));
         set("/judge/model", "--judge-model", text(&self.trials.judge_model));
         set("/sut/chat/model", "--sut-model", text(&self.trials.sut_model));
+        let program = |run| json!({ "command": { "run": run, "protocol": "text" } });
+        set("/sut", "--sut", self.trials.sut.as_ref().map(program));
         // Who is named on the command line judges alone.
         let alone = self.trials.judge_model.as_ref().map(|_| "--judge-model");
         if let Some(flag) = alone.or(self.trials.model.as_ref().map(|_| "--model")) {

@@ -7,8 +7,10 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use crate::ci_reports::CiReports;
+use crate::default_sut::with_sut;
 use crate::error::AppError;
 use crate::finished::{FinishedRun, RunFiles, execute_plan, report_files};
+use crate::header::example_notice;
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::request::{CasesOf, RunRequest};
@@ -87,6 +89,13 @@ pub(crate) async fn run_cases(
     suite: Option<&SuiteFile>,
     mut start: RunStart,
 ) -> Result<Option<FinishedRun>, AppError> {
+    let mut plan = plan_cases(args, &resolved.config, suite)?;
+    let needs_model = plan.iter().any(|case| case.given_skill.is_some());
+    let resolved = &*with_sut(project, resolved, needs_model).await;
+    // First of all, so that no reader takes the rest for results of an agent of theirs.
+    if let Some(notice) = example_notice(resolved).filter(|_| !plan.is_empty()) {
+        project.notify(&format!("{}\n", notice.sentence()));
+    }
     for warning in &resolved.warnings {
         project.notify(&format!("warning: {warning}\n"));
     }
@@ -94,7 +103,6 @@ pub(crate) async fn run_cases(
         return Err(AppError::usage(anyhow!("--max-cost needs prices, and none are configured"))
             .hint(Some("state what models cost in `prices.models` of the config")));
     }
-    let mut plan = plan_cases(args, &resolved.config, suite)?;
     let shard = args.shard.map(|shard| shard.describe(&plan));
     if let Some(shard) = args.shard {
         shard.retain_own(&mut plan);

@@ -17,9 +17,9 @@ use crate::resume::EarlierState;
 use crate::suite_file::SuiteFile;
 use selftest_checks::named_file::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
-use selftest_config::{self as config, ResolvedConfig};
+use selftest_config::{self as config, Config, ResolvedConfig};
 use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
-use selftest_harness::event::{NO_JUDGE, PanelMember, RunModels};
+use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, PanelMember, RunModels};
 use selftest_harness::journal::RunDigests;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::judge_settings::JudgeCertificate;
@@ -35,6 +35,7 @@ use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
+use selftest_harness::sut::example::ExampleSut;
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::project::ProjectFile;
 use selftest_harness::sut::stored::StoredAnswers;
@@ -209,8 +210,9 @@ impl RunSetup<'_> {
         let generates = !to_generate.is_empty();
         let asks_judge =
             |planned: &PlannedCase| planned.frozen.as_ref().is_none_or(GeneratedCase::needs_judge);
+        let by_templates = generates && needs_no_generator(config);
         let wanted = NeededRoles {
-            generator: generates,
+            generator: generates && !by_templates,
             judge: plan.iter().any(asks_judge),
             assistant: external.is_none(),
         };
@@ -222,6 +224,9 @@ impl RunSetup<'_> {
             check_once(&all).await?;
         }
         let mut names = models.names();
+        if by_templates {
+            names.generator = Some(NO_GENERATOR.to_owned());
+        }
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
 
         let context_tokens = config.models.context_tokens;
@@ -244,9 +249,14 @@ impl RunSetup<'_> {
             (None, None) => return Err(AppError::usage(anyhow!("`sut` names no adapter"))),
         };
         let finished = self.earlier.map(|earlier| earlier.cases).unwrap_or_default();
-        let generator = models.generator.map(|model| {
-            let settings = config.generator.clone();
-            let generator = Generator::new(model, settings, context_tokens, material);
+        let generator = match models.generator {
+            Some(model) => {
+                let settings = config.generator.clone();
+                Some(Generator::new(model, settings, context_tokens, material))
+            }
+            None => by_templates.then(|| Generator::of_templates(material)),
+        };
+        let generator = generator.map(|generator| {
             let prompts = finished.iter().filter_map(|case| case.case.as_ref());
             generator.register_prompts(prompts.map(|case| case.prompt.as_str()));
             Arc::new(generator)
@@ -613,9 +623,9 @@ impl RunSetup<'_> {
             }
             judges.push(judge);
         }
-        let chat = match &config.sut.chat {
+        let chat = match config.sut.assistant() {
             Some(settings) if wanted.assistant => {
-                Some((locator.model(&settings.model, &*fetch).await?, settings.clone()))
+                Some((locator.model(&settings.model, &*fetch).await?, settings))
             }
             _ => None,
         };
@@ -643,7 +653,8 @@ impl RunSetup<'_> {
     /// The folders of all cassettes that this run replays.
     fn cassettes(&self) -> Vec<PathBuf> {
         let config = &self.resolved.config;
-        let chat = config.sut.chat.as_ref().map(|chat| &chat.model);
+        let chat = config.sut.assistant();
+        let chat = chat.as_ref().map(|chat| &chat.model);
         let generator = self.suite.is_none().then_some(&config.generator.model);
         let named = generator.into_iter().chain(chat).map(String::as_str);
         let names = named.chain(config.judge.models());
@@ -688,6 +699,11 @@ impl RunSetup<'_> {
             let host = self.host(redactor, protected)?;
             return Ok(Some(Arc::new(CommandSut::new(command.clone(), host))));
         }
+        if settings.example.is_some() {
+            let folder = &self.project.folder;
+            let files = project::read_project_files(folder, protected, MAX_SHOWN_TOKENS, redactor);
+            return Ok(Some(Arc::new(ExampleSut::new(&files))));
+        }
         if let Some(acp) = &settings.acp {
             let host = self.host(redactor, protected)?;
             return Ok(Some(Arc::new(AcpSut::new(acp, host))));
@@ -711,6 +727,13 @@ impl RunSetup<'_> {
         let section = self.resolved.config.sut.program_section();
         format!("set `{section}.work_folder: copy` in the config")
     }
+}
+
+/// Returns true if the harness itself builds the cases: beside the example agent, whose cases are
+/// about what is certainly right, unless a generator is named.
+pub(crate) fn needs_no_generator(config: &Config) -> bool {
+    let generator = ModelName::parse(&config.generator.model);
+    config.sut.example.is_some() && matches!(generator, Ok(ModelName::Auto))
 }
 
 /// A panel of one model under two names, or under one.

@@ -9,4 +9,6 @@ pub mod request;
 pub mod scenario;
 pub mod sentence;
 pub mod suite;
+mod suite_case;
 pub mod task_status;
+pub mod yaml_fault;

@@ -149,6 +149,12 @@ impl GeneratedCase {
         checks
     }
 
+    /// Returns true if the checks decide alone, and a judge's scores only stand beside them.
+    pub fn is_decided_by_checks(&self) -> bool {
+        !self.grounds.checks.is_empty()
+            && (self.grounds.judge == JudgeRole::Advises || !self.needs_judge())
+    }
+
     /// Returns whether the skill should be loaded, for a case that checks nothing else.
     pub fn should_load(&self) -> Option<bool> {
         match &self.grounds.checks[..] {
@@ -173,6 +179,24 @@ pub fn should_load(check: &Check) -> Option<bool> {
     }
 }
 
+/// What the verdict of a judge counts for in a case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeRole {
+    /// It decides what checks leave open.
+    #[default]
+    Decides,
+    /// The checks demand everything that was asked for and decide; its scores stand beside them.
+    Advises,
+}
+
+impl JudgeRole {
+    /// Returns true for the role that is not written down.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Grounds on which an answer is judged. The system under test sees none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseGrounds {
@@ -191,6 +215,9 @@ pub struct CaseGrounds {
     /// A good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+    /// What the verdict of a judge counts for.
+    #[serde(default, skip_serializing_if = "JudgeRole::is_default")]
+    pub judge: JudgeRole,
 }
 
 impl CaseGrounds {
@@ -223,12 +250,17 @@ impl CaseGrounds {
 
     /// Merges in grounds written by people; these come first.
     pub fn add(&mut self, own: Self) {
-        let Self { expectations, checks, facts, excerpts, reference } = own;
+        let Self { expectations, checks, facts, excerpts, reference, judge } = own;
+        let has_sentences = !expectations.is_empty();
         prepend_missing(&mut self.expectations, expectations);
         prepend_missing(&mut self.checks, checks);
         prepend_missing(&mut self.facts, facts);
         prepend_missing(&mut self.excerpts, excerpts);
         self.reference = reference.or_else(|| self.reference.take());
+        // What people expect beyond the checks is for the judge to decide.
+        if has_sentences && judge == JudgeRole::Decides {
+            self.judge = judge;
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::check::Check;
-use crate::scenario::{CaseGrounds, FileExcerpt, GeneratedCase, Scenario};
+use crate::scenario::{GeneratedCase, Scenario};
+pub use crate::suite_case::{SuiteCase, id_of_prompt};
 use selftest_text::digest;
 
 /// Version of the format. Increases when a key changes its meaning or is removed.
@@ -38,69 +38,10 @@ pub struct Suite {
     pub cases: Vec<SuiteCase>,
 }
 
-/// One frozen case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SuiteCase {
-    /// The scenario, with the strictness and limits of the run.
-    pub scenario: Scenario,
-    /// The request to the system under test: the only part of a case that it ever sees.
-    #[schemars(length(min = 1))]
-    pub prompt: String,
-    /// Hints for the judge. A case with checks but neither hints nor expectations is decided by its
-    /// checks alone, without a judge.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub hints: String,
-    /// Yes/no criteria for a good answer, each about one thing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub expectations: Vec<String>,
-    /// Checks that need no model. If one fails, the case fails, whatever the judge decides.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 500))]
-    pub checks: Vec<Check>,
-    /// Verbatim quotes from the excerpts that a good answer agrees with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<String>,
-    /// Excerpts of the project for the judge, as of when the case was created.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excerpts: Vec<FileExcerpt>,
-    /// A good answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-    /// Project files whose start the judge sees, as of when the case is run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
-    pub files: Vec<String>,
-}
-
 impl Suite {
     /// Returns the SHA-256 of the cases, independent of the file's comments, key order and run ID.
     pub fn digest(&self) -> String {
         digest::json_sha256_hex(json!(self.cases))
-    }
-}
-
-impl SuiteCase {
-    /// Creates a frozen case.
-    pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
-        let GeneratedCase { prompt, hints, grounds } = case;
-        let CaseGrounds { expectations, checks, facts, excerpts, reference } = grounds;
-        let files = Vec::new();
-        Self { scenario, prompt, hints, expectations, checks, facts, excerpts, reference, files }
-    }
-
-    /// Returns the case in the form a generator produces.
-    pub fn generated(&self) -> GeneratedCase {
-        let mut grounds = self.scenario.grounds();
-        grounds.add(CaseGrounds {
-            expectations: self.expectations.clone(),
-            checks: self.checks.clone(),
-            facts: self.facts.clone(),
-            excerpts: self.excerpts.clone(),
-            reference: self.reference.clone(),
-        });
-        grounds.state_checks();
-        GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone(), grounds }
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::diagnostics::ConfigFault;
 use super::document::Config;
-use selftest_checks::check::{self, CheckParseError};
+use selftest_checks::check::{self, CheckKind, CheckParseError};
 use selftest_checks::named_file::path_error;
 use selftest_checks::scenario::{Scenario, TaskStatus};
 use selftest_grading::grade::quality::{QualityDimension, QualityWeights};
@@ -24,8 +24,13 @@ use selftest_service::jobs::CronSchedule;
 
 /// Returns all semantic errors of a document.
 pub(super) fn check(document: &Value) -> Vec<ConfigFault> {
-    let scenarios = document["scenarios"].as_array().into_iter().flatten().enumerate();
-    let mut faults = scenario_faults(scenarios.map(|(at, one)| (format!("/scenarios/{at}"), one)));
+    let scenarios = || document["scenarios"].as_array().into_iter().flatten().enumerate();
+    let mut faults =
+        scenario_faults(scenarios().map(|(at, one)| (format!("/scenarios/{at}"), one)));
+    let id = |(at, one): (usize, &Value)| {
+        Some((format!("/scenarios/{at}/id"), one["id"].as_str()?.to_owned()))
+    };
+    faults.extend(duplicate_ids(scenarios().filter_map(id)));
     if let Some(categories) = read::<Vec<RubricCategory>>(&document["rubric"]) {
         faults.extend(rubric_weights(categories));
     }
@@ -114,7 +119,6 @@ fn fault_at(pointer: &str, message: String, label: impl Into<String>) -> ConfigF
 pub(super) fn scenario_faults<'a>(
     scenarios: impl IntoIterator<Item = (String, &'a Value)>,
 ) -> Vec<ConfigFault> {
-    let mut first = BTreeMap::new();
     let mut faults = Vec::new();
     for (pointer, scenario) in scenarios {
         if let Some(scenario) = read::<Scenario>(scenario) {
@@ -122,22 +126,78 @@ pub(super) fn scenario_faults<'a>(
         }
         faults.extend(file_paths(&format!("{pointer}/files"), &scenario["files"]));
         faults.extend(case_checks(&format!("{pointer}/checks"), &scenario["checks"]));
-        let Some(id) = scenario["id"].as_str() else {
-            continue;
-        };
-        let pointer = format!("{pointer}/id");
-        let Some(earlier) = first.get(id) else {
+    }
+    faults
+}
+
+/// Returns the errors of ids that several scenarios or cases have; each id comes with where it is
+/// from.
+pub(super) fn duplicate_ids(ids: impl IntoIterator<Item = (String, String)>) -> Vec<ConfigFault> {
+    let mut first = BTreeMap::<String, String>::new();
+    let mut faults = Vec::new();
+    for (pointer, id) in ids {
+        let Some(earlier) = first.get(&id) else {
             first.insert(id, pointer);
             continue;
         };
-        let message = format!("duplicate scenario id `{}`", selftest_text::one_line(id, 60));
+        let message = format!("duplicate scenario id `{}`", selftest_text::one_line(&id, 60));
+        let hint = if pointer.ends_with("/id") {
+            "give each scenario an id of its own"
+        } else {
+            "the first words of the prompt make the id; give each case an `id` of its own"
+        };
         faults.push(ConfigFault {
-            first: Some(String::clone(earlier)),
-            hint: Some("give each scenario an id of its own".to_owned()),
+            first: Some(earlier.clone()),
+            hint: Some(hint.to_owned()),
             ..fault_at(&pointer, message, "this id is taken")
         });
     }
     faults
+}
+
+/// Returns errors in what a case expects: each item is a check or a sentence.
+pub(super) fn expectations(pointer: &str, expected: &Value) -> Vec<ConfigFault> {
+    let items = expected.as_array().into_iter().flatten().enumerate();
+    items
+        .flat_map(|(at, item)| {
+            let place = format!("{pointer}/{at}");
+            match item {
+                Value::Object(_) => check_faults(&place, check::read(item).err()),
+                Value::String(sentence) => sentence_fault(&place, sentence).into_iter().collect(),
+                other => vec![fault_at(
+                    &place,
+                    format!("`{}` must be a check or a sentence", super::shape::path(&place)),
+                    format!("found {}", super::shape::description(other)),
+                )],
+            }
+        })
+        .collect()
+}
+
+/// Returns an error for a sentence that says nothing, or that is a check without its colon.
+fn sentence_fault(pointer: &str, sentence: &str) -> Option<ConfigFault> {
+    let words = sentence.trim();
+    if words.is_empty() {
+        let message = format!("`{}` must be a check or a sentence", super::shape::path(pointer));
+        return Some(fault_at(pointer, message, "found nothing"));
+    }
+    let (kind, rest) = words.split_once([' ', ':', '=']).unwrap_or((words, ""));
+    let rest = rest.trim_start_matches([' ', ':', '=']);
+    if !CheckKind::NAMES.contains(&kind) || words.ends_with('.') {
+        return None;
+    }
+    let value = if rest.is_empty() { "…" } else { rest };
+    Some(ConfigFault {
+        hint: Some(format!(
+            "write `{kind}: {}`, or begin the sentence with a capital letter",
+            selftest_text::one_line(value, 60)
+        )),
+        ..fault_at(
+            pointer,
+            format!("`{}` looks like a check without its colon", super::shape::path(pointer)),
+            "would be a sentence for the judge",
+        )
+    })
 }
 
 /// Returns errors in file names that are invalid in any project.
@@ -157,7 +217,10 @@ pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<ConfigFault> {
 /// Returns errors in the checks of a case.
 pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<ConfigFault> {
     // If it is not a list, the schema check has already reported that.
-    let faults = if checks.is_array() { check::read_list(checks).err() } else { None };
+    check_faults(pointer, if checks.is_array() { check::read_list(checks).err() } else { None })
+}
+
+fn check_faults(pointer: &str, faults: Option<Vec<CheckParseError>>) -> Vec<ConfigFault> {
     let fault = |fault: CheckParseError| {
         let place = format!("{pointer}{}", fault.pointer);
         let around =
@@ -181,11 +244,15 @@ pub(super) fn missing_requirements(pointer: &str, case: &Value) -> Option<Config
         _ => false,
     };
     let demands = says(case, "hints")
+        // Another value than a list is an error of its own.
+        || says(case, "expect")
+        || !case["expect"].is_array() && case.get("expect").is_some()
+        || !case.is_object()
         || [case, &case["scenario"]]
             .iter()
             .any(|part| says(part, "expectations") || says(part, "checks"));
     (!demands).then(|| ConfigFault {
-        hint: Some("say in `checks`, `expectations` or `hints` what a good answer is".to_owned()),
+        hint: Some("say in `expect` what a good answer is: checks, or sentences".to_owned()),
         ..fault_at(pointer, "this case demands nothing".to_owned(), "any answer would pass")
     })
 }

@@ -70,7 +70,8 @@ pub struct Config {
     pub generator: GeneratorSettings,
     /// The model that scores the answers.
     pub judge: JudgeSettings,
-    /// The system under test: one of `chat`, `command`, `acp`, `http`; default `chat`.
+    /// The system under test: one of `chat`, `command`, `acp`, `http`, `example`. Default: `chat` if
+    /// a capable model is at hand, else `example`.
     pub sut: SutSettings,
     /// The judge's rubric. Default: format, factuality, instruction following and safety.
     #[serde(skip_serializing_if = "Option::is_none")]

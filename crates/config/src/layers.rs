@@ -186,6 +186,12 @@ impl ConfigLayers {
         Diagnostic { target, ..locations::locate(self.file.as_deref(), fault) }
     }
 
+    /// Returns what set this key above the file: by itself, or with a section that it is in.
+    fn override_of(&self, pointer: &str) -> Option<&ValueOrigin> {
+        let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
+        ends.filter_map(|end| self.above.get(&pointer[..end])).last()
+    }
+
     fn line(&self, pointer: &str) -> Option<usize> {
         let place = self.file.as_ref()?.places.get(pointer)?;
         let start = place.value.start;
@@ -199,9 +205,6 @@ impl ConfigLayers {
         path: Option<PathBuf>,
         flags: Vec<FlagValue>,
     ) -> Result<ResolvedConfig, SettingsError> {
-        if adapters(&self.value["sut"]).is_empty() {
-            set(&mut self.value, "/sut/chat", json!({}));
-        }
         let config: Config = serde_json::from_value(self.value.take())?;
         let rubric = config.rubric().map_err(SettingsError::Rubric)?;
         let mut document = serde_json::to_value(&config)?;
@@ -232,7 +235,7 @@ impl ConfigLayers {
                 }
             }
             _ => {
-                let origin = match (self.above.get(&pointer), self.line(&pointer)) {
+                let origin = match (self.override_of(&pointer), self.line(&pointer)) {
                     (Some(origin), _) => origin.clone(),
                     (None, Some(line)) => ValueOrigin::File { line },
                     (None, None) => ValueOrigin::Default,

@@ -37,7 +37,9 @@ impl DocumentValidator {
     pub(super) fn check(&self, document: &Value) -> Vec<ConfigFault> {
         let faults = self.validator.errors(document);
         // Checks have their own reader, which gives better error messages.
-        let faults = faults.filter(|fault| !fault.pointer.contains("/checks/"));
+        let has_reader =
+            |pointer: &str| pointer.contains("/checks/") || pointer.contains("/expect/");
+        let faults = faults.filter(|fault| !has_reader(&fault.pointer));
         faults.flat_map(|fault| self.faults(&fault, document)).collect()
     }
 
@@ -90,7 +92,7 @@ impl DocumentValidator {
             is_at_key: false,
             message: format!("{name} must be {}", shape::expectation(node)),
             label: format!("found {}", shape::description(found)),
-            hint: hint(found, node, self.is_required(pointer)),
+            hint: as_words(pointer, found).or_else(|| hint(found, node, self.is_required(pointer))),
             first: None,
         }
     }
@@ -132,6 +134,11 @@ fn hint(found: &Value, node: &Value, required: bool) -> Option<String> {
         {
             Some("remove the quotes".to_owned())
         }
+        (shape::ValueKind::Integer | shape::ValueKind::Number, Value::String(text))
+            if number_with_unit(text).is_some() =>
+        {
+            number_with_unit(text).map(|number| format!("write the number alone: {number}"))
+        }
         (shape::ValueKind::Boolean, Value::String(_)) => Some("write `true` or `false`".to_owned()),
         (shape::ValueKind::Text, Value::String(text)) => {
             let near = shape::nearest(text, &shape::words(node))?;
@@ -145,6 +152,19 @@ fn hint(found: &Value, node: &Value, required: bool) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the number in a text such as `30s`.
+fn number_with_unit(text: &str) -> Option<&str> {
+    let number = text.trim_end_matches(|c: char| c.is_alphabetic() || c == '%' || c == ' ');
+    (!number.is_empty() && number.parse::<f64>().is_ok()).then_some(number)
+}
+
+/// Returns the list of words that a command line was written instead of.
+fn as_words(pointer: &str, found: &Value) -> Option<String> {
+    let text = found.as_str().filter(|_| pointer.ends_with("/run"))?;
+    let words: Vec<&str> = text.split_whitespace().take(20).collect();
+    Some(format!("write the program and its arguments as a list: {}", serde_json::json!(words)))
 }
 
 /// Returns the document without the unknown keys in `faults`, so that the rest can be deserialized.

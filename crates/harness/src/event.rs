@@ -96,13 +96,17 @@ pub enum CasePhase {
     Judging,
 }
 
+/// Name recorded as the generator of a run whose cases the harness built without a model.
+pub const NO_GENERATOR: &str = "templates";
+
 /// Name recorded as the judge of a run that needs none.
 pub const NO_JUDGE: &str = "none";
 
 /// The models of a run, by role, with the reasons for choosing them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunModels {
-    /// Writes prompts. Absent if the cases come from a suite.
+    /// Writes prompts; `templates` if the harness does, without a model. Absent if the cases come from
+    /// a suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
     /// Judges answers; `none` if the cases are decided by checks alone.

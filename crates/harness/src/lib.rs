@@ -5,6 +5,8 @@
 //! sessions, the database or the command line. `run` does not depend on the reports: they observe
 //! its events.
 
+mod prose;
+
 pub mod prompts;
 pub mod rubric;
 pub mod scenario;

@@ -12,6 +12,11 @@ pub enum RunNotice {
         /// The configuration file, if there is one.
         config: Option<String>,
     },
+    /// The run tested the example agent and not the user's own.
+    ExampleAgent {
+        /// The configuration file, if there is one.
+        config: Option<String>,
+    },
     /// Programs under test ran without a sandbox, or with only part of it.
     Unsandboxed {
         /// The reason.
@@ -44,6 +49,14 @@ impl RunNotice {
                     None => "`selftest init` sets yours up".to_owned(),
                 };
                 format!("this run tested the built-in assistant, not your agent: {how}")
+            }
+            Self::ExampleAgent { config } => {
+                let file = config.as_deref().unwrap_or("config/selftest.yaml");
+                format!(
+                    "this run tests the example agent inside selftest, which has two planted faults \
+                     (docs/example-agent.md); test your own: `selftest init`, `--sut \"COMMAND\"`, or \
+                     `sut` in {file}"
+                )
             }
             Self::Unsandboxed { why } => format!("UNSANDBOXED: {why}"),
             Self::UnfitJudge { model, measured } => format!(

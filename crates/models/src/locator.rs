@@ -26,6 +26,9 @@ use selftest_text::redact::Redactor;
 const LOCAL_CALLS: u32 = 1;
 /// Default concurrency for other servers.
 const REMOTE_CALLS: u32 = 8;
+/// Minimum size of a chat model that can be expected to answer questions about a project, in bytes:
+/// about a billion parameters of four bits. Smaller ones answer one question in three sensibly.
+const CAPABLE_BYTES: u64 = 700_000_000;
 /// Time limit for `auto` to detect an Ollama server.
 const PROBE: Duration = Duration::from_secs(2);
 
@@ -170,6 +173,13 @@ impl ModelLocator {
         let own = served.iter().filter(|tag| tag.can_chat() && !tag.is_cloud());
         names.extend(own.map(|tag| format!("ollama/{}", tag.name)));
         names
+    }
+
+    /// Returns true if `auto` finds a model that can be expected to answer questions: a chat model of
+    /// the Ollama server that is not tiny. A server that does not tell sizes is trusted.
+    pub async fn has_capable_model(&self) -> bool {
+        let served = self.ollama_models().await.unwrap_or_default();
+        self.best_model(&served).is_some_and(|(tag, _)| tag.size == 0 || tag.size >= CAPABLE_BYTES)
     }
 
     /// Resolves a name, with the reason if there was a choice.

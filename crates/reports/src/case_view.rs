@@ -78,7 +78,39 @@ impl<'a> CaseView<'a> {
     /// Returns the lowest overall score; `None` for a case without a verdict.
     pub(super) fn score(&self) -> Option<Score> {
         self.status.pass()?;
-        self.result.weakest_step()?.overall()
+        // Beside a verdict of checks, a score that decides nothing would mislead.
+        let decides = !self.result.is_decided_by_checks();
+        self.result.weakest_step().filter(|_| decides)?.overall()
+    }
+
+    /// Returns the judge's scores of an answer that passed by its checks, in words. `None` if the judge
+    /// decides the case, or was not asked.
+    pub(super) fn advice(&self) -> Option<String> {
+        if !self.result.is_decided_by_checks() || self.status.pass() != Some(true) {
+            return None;
+        }
+        let checks = plural(self.result.checks.len() as u64, "check");
+        Some(format!("{} passed by its {checks}. {}", self.name(), self.advised_scores()?))
+    }
+
+    fn advised_scores(&self) -> Option<String> {
+        let threshold = self.result.threshold;
+        let judgement = self.deciding_step()?.judgement.as_ref()?;
+        Some(match &judgement.verdict {
+            Verdict::Scored(card) => format!(
+                "The judge, which only advises here, gives it {} of {threshold} that would pass: {}.",
+                card.overall,
+                category_scores(&card.categories)
+            ),
+            Verdict::Unscored { detail, partial, .. } if partial.is_empty() => {
+                format!("The judge, which only advises here, has no score: {detail}.")
+            }
+            Verdict::Unscored { detail, partial, .. } => format!(
+                "The judge only advises here and is not sure: {detail}; {threshold} would pass. Its \
+                 scores: {}.",
+                category_scores(partial)
+            ),
+        })
     }
 
     /// Returns the step to look at: the first insufficient one, or else the last one.

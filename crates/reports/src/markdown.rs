@@ -271,7 +271,8 @@ fn notes(view: &MarkdownView<'_>) -> Vec<String> {
         let names = wording::listed(names.iter().map(String::as_str), MAX_NAMED);
         format!("{}: {note}", names.unwrap_or_default())
     };
-    view.warnings.iter().cloned().chain(on_cases.into_iter().map(line)).collect()
+    let advice = view.cases.iter().filter_map(|case| CaseView::new(case).advice());
+    view.warnings.iter().cloned().chain(on_cases.into_iter().map(line)).chain(advice).collect()
 }
 
 fn rerun(header: &RunHeader) -> String {

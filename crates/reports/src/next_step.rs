@@ -32,7 +32,9 @@ impl NextStep {
             matches!(notice, RunNotice::UnfitJudge { .. } | RunNotice::UnfitWithoutReference { .. })
         };
         let set_up = header.notices.iter().find_map(|notice| match notice {
-            RunNotice::BuiltInAssistant { config } => Some(Self::SetUp { config: config.clone() }),
+            RunNotice::BuiltInAssistant { config } | RunNotice::ExampleAgent { config } => {
+                Some(Self::SetUp { config: config.clone() })
+            }
             RunNotice::UnfitJudge { .. }
             | RunNotice::UnfitWithoutReference { .. }
             | RunNotice::Unsandboxed { .. } => None,

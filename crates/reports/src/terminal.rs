@@ -168,6 +168,7 @@ pub fn closing(
         let words = format!("judge samples: {}", found.sentence());
         lines.push(style.paint(StatusColour::Faint, &words));
     }
+    lines.extend(advice(header, &cases, style));
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, MAX_REASON)));
@@ -246,6 +247,21 @@ fn notices(header: &RunHeader, style: TerminalStyle) -> Vec<String> {
     }
     if !lines.is_empty() {
         lines.push(String::new());
+    }
+    lines
+}
+
+/// Returns what the judge says of cases that their checks decided, and what it is worth.
+fn advice(header: &RunHeader, cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
+    let mut paragraphs: Vec<String> = cases.iter().filter_map(CaseView::advice).collect();
+    if let Some(fitness) = header.models.judge_fitness.as_ref().filter(|_| !paragraphs.is_empty()) {
+        paragraphs.push(format!("The judge {}: {}", fitness.model, fitness.summary()));
+    }
+    let mut lines = Vec::new();
+    for paragraph in paragraphs {
+        let shown = escape::terminal(&paragraph, 600);
+        let wrapped = textwrap::wrap(&shown, NOTICE_WIDTH).into_iter();
+        lines.extend(wrapped.map(|line| style.paint(StatusColour::Faint, &line)));
     }
     lines
 }

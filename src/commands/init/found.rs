@@ -3,18 +3,26 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use selftest_checks::scenario::GeneratedCase;
 use selftest_config::Environment;
+use selftest_harness::scenario::draw::SeededDraw;
+use selftest_harness::scenario::ground::{BUILT_IN_PATH, ExcerptSources, SourceFile};
+use selftest_harness::scenario::kind::ScenarioKind;
+use selftest_harness::scenario::settled;
+use selftest_harness::sut::project::{ProjectFile, read_project_files};
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama;
 use selftest_models::ollama::OllamaServer;
+use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 use serde_json::Value;
 use strum::VariantArray as _;
 
 use super::target::Target;
+use crate::commands::init::commands::{self, FoundCommand};
 use crate::commands::init::manifest::{Package, PackageProgram, plain_name, toml_name};
 use crate::commands::init::target::Agent;
 use crate::commands::init::task_api::TaskApi;
@@ -41,8 +49,21 @@ const DESCRIPTIONS: [&str; 9] = [
     "api/openapi.json",
 ];
 
-/// Files that say what a project is about, the best first.
-const ABOUT: [&str; 3] = ["README.md", "AGENTS.md", "CLAUDE.md"];
+/// Texts that say how an agent is started, the best first.
+const TEXTS: [&str; 5] = ["README.md", "AGENTS.md", "CLAUDE.md", "README.rst", "docs/README.md"];
+
+/// Where the services of a project are described.
+const COMPOSE: [&str; 4] =
+    ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+
+/// Names of programs in the folder of a project that are likely its agent.
+const STEMS: [&str; 7] = ["agent", "bot", "assistant", "chat", "ask", "main", "app"];
+
+/// Most commands that are offered, and most ports that are tried.
+const MAX_COMMANDS: usize = 6;
+
+/// Tokens of the project's files from which a case is made.
+const KNOWN_TOKENS: u32 = 20_000;
 
 const SKILLS: &str = ".claude/skills";
 
@@ -60,12 +81,16 @@ pub(super) struct Found {
     /// The name of the project.
     pub(super) name: String,
     pub(super) programs: Vec<PackageProgram>,
+    /// Commands that texts of the project name, the likeliest first.
+    pub(super) commands: Vec<FoundCommand>,
+    /// Ports that the project names and that a server of this machine listens on.
+    pub(super) ports: Vec<u16>,
     /// The file that describes an API, and the calls in it that tests can use.
     pub(super) api: Option<(&'static str, Option<TaskApi>)>,
     pub(super) agents: Vec<Agent>,
     pub(super) ollama: Option<Ollama>,
-    /// A readable text about the project.
-    pub(super) about: Option<&'static str>,
+    /// A case about what a text of the project says; none if there is no text.
+    pub(super) known: Option<GeneratedCase>,
     pub(super) has_rules_for_agents: bool,
     /// Skills in `.claude/skills`.
     pub(super) skills: usize,
@@ -104,11 +129,100 @@ impl Found {
             .or_else(|| plain_name(&project.file_name()?.to_string_lossy()))
             .unwrap_or_else(|| "project".to_owned());
         found.look_for_api(project);
-        let readable = |name: &&&str| read(project, name).is_ok_and(|text| text.is_some());
-        found.about = ABOUT.iter().find(readable).copied();
+        found.look_for_commands(project, environment);
+        found.look_for_servers(project).await;
+        found.known = known_case(project);
         found.has_rules_for_agents = is_file_within(project, "AGENTS.md");
         found.skills = skills(&project.join(SKILLS));
         found
+    }
+
+    /// Collects the commands in texts of the project whose files are there.
+    fn look_for_commands(&mut self, project: &Path, environment: &Environment) {
+        let mut all = Vec::new();
+        for name in TEXTS {
+            if let Some(text) = self.text(project, name) {
+                all.extend(commands::of_markdown(name, &text));
+            }
+        }
+        if let Some(text) = self.text(project, "package.json") {
+            all.extend(commands::of_package(&text));
+        }
+        if let Some(text) = self.text(project, "pyproject.toml") {
+            all.extend(commands::of_pyproject(&text));
+        }
+        for name in ["Makefile", "justfile"] {
+            if let Some(text) = self.text(project, name) {
+                all.extend(commands::of_targets(name, &text));
+            }
+        }
+        if let Some(text) = self.text(project, "Procfile") {
+            all.extend(commands::of_procfile(&text));
+        }
+        if let Some(text) = self.text(project, "Dockerfile") {
+            all.extend(commands::of_dockerfile("Dockerfile", &text));
+        }
+        for name in COMPOSE {
+            if let Some(text) = self.text(project, name)
+                && let Ok(document) = serde_yaml::from_str::<Value>(&text)
+            {
+                all.extend(commands::of_compose(name, &document));
+            }
+        }
+        if all.is_empty() {
+            let scripts = STEMS.iter().flat_map(|stem| {
+                ["py", "js", "mjs", "rb", "sh"].map(|end| format!("{stem}.{end}"))
+            });
+            all.extend(scripts.filter_map(|path| commands::of_script(&path)));
+        }
+        let folders = environment.variables.get("PATH").map_or("", String::as_str);
+        let is_there = |name: &str| {
+            name.contains('/') && is_file_within(project, name.trim_start_matches("./"))
+                || absolute_folders(folders).any(|folder| is_program(&folder.join(name)))
+        };
+        for mut command in all {
+            let first = &mut command.words[0];
+            if first == "python" && !is_there("python") {
+                *first = "python3".to_owned();
+            }
+            let has_files =
+                command.files().all(|path| is_file_within(project, path.trim_start_matches("./")));
+            let is_new = self.commands.iter().all(|other| other.words != command.words);
+            if has_files && is_new && is_there(&command.words[0]) {
+                self.commands.push(command);
+            }
+        }
+        self.commands.sort_by_key(|command| std::cmp::Reverse(command.rank()));
+        self.commands.truncate(MAX_COMMANDS);
+    }
+
+    /// Finds out which of the ports that the project names are listened on, and asks those servers for
+    /// the description of their API.
+    async fn look_for_servers(&mut self, project: &Path) {
+        let mut named = Vec::new();
+        for name in TEXTS.iter().chain(&COMPOSE).chain(&["Dockerfile", "Procfile"]) {
+            for port in self.text(project, name).iter().flat_map(|text| local_ports(text)) {
+                if !named.contains(&port) {
+                    named.push(port);
+                }
+            }
+        }
+        for port in named.into_iter().take(MAX_COMMANDS) {
+            let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+            let connects = tokio::net::TcpStream::connect(address);
+            if !matches!(tokio::time::timeout(OLLAMA_PATIENCE, connects).await, Ok(Ok(_))) {
+                continue;
+            }
+            self.ports.push(port);
+            if self.api.as_ref().is_none_or(|(_, api)| api.is_none())
+                && let Some(document) = description_of(port).await
+                && let Some(api) = TaskApi::of(&document)
+            {
+                let base_url = format!("http://127.0.0.1:{port}");
+                self.api =
+                    Some(("openapi.json", Some(TaskApi { base_url, elsewhere: None, ..api })));
+            }
+        }
     }
 
     fn look_for_api(&mut self, project: &Path) {
@@ -136,7 +250,10 @@ impl Found {
         match read(project, name) {
             Ok(text) => text,
             Err(why) => {
-                self.refused.push(format!("{name}: {why}"));
+                let why = format!("{name}: {why}");
+                if !self.refused.contains(&why) {
+                    self.refused.push(why);
+                }
                 None
             }
         }
@@ -145,6 +262,10 @@ impl Found {
     /// Possible targets, the likeliest first. Skills are loaded by agents, so that an agent
     /// comes first where there are some.
     pub(super) fn targets(&self) -> Vec<Target> {
+        let (likely, others): (Vec<FoundCommand>, Vec<_>) =
+            self.commands.iter().cloned().partition(|command| command.rank() > 0);
+        let likely = likely.into_iter().map(Target::Command);
+        let others = others.into_iter().map(Target::Command);
         let programs = self.programs.iter().cloned().map(Target::Program);
         let api = self.api.iter().filter_map(|(_, api)| api.clone()).map(Target::Api);
         let agents = || self.agents.iter().copied().map(Target::Agent);
@@ -152,7 +273,7 @@ impl Found {
         let assistant = Target::Assistant { model: model.map(|name| format!("ollama/{name}")) };
         let mut targets: Vec<Target> =
             if self.skills > 0 { agents().collect() } else { Vec::new() };
-        targets.extend(programs.chain(api));
+        targets.extend(likely.chain(programs).chain(api).chain(others));
         if self.skills == 0 {
             targets.extend(agents());
         }
@@ -163,6 +284,12 @@ impl Found {
     /// The findings, one line each, and what could not be used.
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
+        for command in &self.commands {
+            found.push(format!("{}: `{}`", command.origin, command.words.join(" ")));
+        }
+        for port in &self.ports {
+            found.push(format!("port {port}: a server listens, and the project names it"));
+        }
         for PackageProgram { name, path } in &self.programs {
             found.push(format!("package.json: the program {name} ({path})"));
         }
@@ -188,11 +315,29 @@ impl Found {
             found.push(format!("{SKILLS}: {}", plural(self.skills as u64, "skill")));
         }
         if found.is_empty() {
-            found.push("no agent, API or program; the built-in assistant stands in".to_owned());
+            found.push("no agent, API or program; the example agent stands in".to_owned());
         }
         let unused = self.refused.iter().map(|why| ("unused", why.clone()));
         found.into_iter().map(|line| ("found", line)).chain(unused).collect()
     }
+}
+
+/// A case about a sentence of the project whose right answer checks know.
+fn known_case(project: &Path) -> Option<GeneratedCase> {
+    let files = read_project_files(project, &[], KNOWN_TOKENS, &Redactor::default());
+    let is_text = |file: &ProjectFile| {
+        let ending = Path::new(&file.path).extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| ["md", "txt", "rst"].contains(&ending))
+    };
+    let sources = files.into_iter().filter(is_text).map(|file| {
+        let text = file.own_text().to_owned();
+        SourceFile { path: file.path, text }
+    });
+    let sources = ExcerptSources::new(sources);
+    let mut draw = SeededDraw::new(1);
+    let case = settled::case(ScenarioKind::Evidence, &sources, &mut draw, |_| true)?;
+    let is_own = case.grounds.excerpts.iter().all(|excerpt| excerpt.path != BUILT_IN_PATH);
+    is_own.then_some(case)
 }
 
 /// The text of a file of the project; none where there is none. The error says why it cannot be
@@ -228,10 +373,34 @@ fn skills(folder: &Path) -> usize {
     entries.filter(|entry| entry.path().join("SKILL.md").is_file()).count()
 }
 
-/// The agents in absolute folders of a `PATH`: a relative one would be the project's to choose.
+/// The absolute folders of a `PATH`: a relative one would be the project's to choose.
+fn absolute_folders(path: &str) -> impl Iterator<Item = PathBuf> {
+    std::env::split_paths(path).filter(|folder| folder.is_absolute())
+}
+
+/// The ports of this machine that a text names, such as `localhost:8000` or `EXPOSE 8000`.
+fn local_ports(text: &str) -> Vec<u16> {
+    let marks = ["localhost:", "127.0.0.1:", "0.0.0.0:", "EXPOSE ", "--port ", "--port="];
+    let behind = marks.iter().flat_map(|mark| text.split(mark).skip(1));
+    let number = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse::<u16>().ok().filter(|port| *port >= 80)
+    };
+    behind.filter_map(number).collect()
+}
+
+/// The description that a server of this machine gives of its API.
+async fn description_of(port: u16) -> Option<Value> {
+    let client = reqwest::Client::builder().no_proxy().timeout(OLLAMA_PATIENCE).build().ok()?;
+    let reply = client.get(format!("http://127.0.0.1:{port}/openapi.json")).send().await.ok()?;
+    let is_small = reply.content_length().is_some_and(|length| length <= MAX_FILE);
+    let text = reply.text().await.ok().filter(|_| is_small)?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The agents in the folders of a `PATH`.
 fn agents_on(path: &str) -> Vec<Agent> {
-    let folders: Vec<_> =
-        std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
+    let folders: Vec<_> = absolute_folders(path).collect();
     let is_there =
         |agent: &Agent| folders.iter().any(|folder| is_program(&folder.join(agent.program())));
     Agent::VARIANTS.iter().copied().filter(is_there).collect()

@@ -1,7 +1,8 @@
 //! `selftest init`: looks at what a project has, asks at most three questions, and writes a
-//! configuration that tests it, a first suite and a CI workflow. Starts no program of the
-//! project, and replaces no file without being told to.
+//! configuration that tests it, a first suite and a CI workflow. Starts the chosen program once, in
+//! its sandbox, and shows what came back. Replaces no file unless asked to.
 
+mod commands;
 mod found;
 mod manifest;
 mod questions;
@@ -16,9 +17,11 @@ use anyhow::Context as _;
 use clap::Args;
 use found::Found;
 use questions::Answers;
-use selftest_app::{AppError, doctor};
+use selftest_app::{AppError, Greeting, Project, doctor, greet};
+use selftest_config as config;
 use selftest_text::escape::terminal;
-use write::Destination;
+use selftest_text::one_line;
+use write::{Destination, Written};
 
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
@@ -71,11 +74,13 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
 
     let folder = Destination { root: &project.folder, replace: args.force };
     let mut lines = String::new();
+    let mut is_own = false;
     for file in texts::files(&found, &answers, args.prompts) {
         let written = folder
             .write(&file.path, &file.text)
             .with_context(|| format!("cannot write {}", file.path))
             .map_err(AppError::setup)?;
+        is_own |= file.path == config::DEFAULT_PATH && written != Written::Kept;
         lines += &written.line(&file.path, file.about.as_deref());
     }
     let ignored = folder
@@ -87,11 +92,77 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
         lines += &format!("note   {line}\n");
     }
     print(&lines)?;
+    if is_own && answers.target.can_be_greeted(&project.environment) {
+        say_hello(&project, &folder, &found, &mut answers).await?;
+    }
 
     let findings = doctor::check_without_models(&project).await;
     print(&findings.text())?;
     print(&format!("next: `{}`\n", next_command(findings.is_healthy())))?;
     Ok(Exit::Passed)
+}
+
+/// Starts the chosen program once and shows what came back. A program whose way of taking a request is
+/// not known and that does not answer gets the request as an argument too; the configuration keeps
+/// the way that works.
+async fn say_hello(
+    project: &Project,
+    folder: &Destination<'_>,
+    found: &Found,
+    answers: &mut Answers,
+) -> Result<(), AppError> {
+    let Some(greeting) = greet(project).await? else { return Ok(()) };
+    print(&greeting_lines(&greeting))?;
+    let Some(other) = answers.target.other_input().filter(|_| !greeting.is_answered()) else {
+        return Ok(());
+    };
+    let first = std::mem::replace(&mut answers.target, other);
+    write_configuration(folder, found, answers)?;
+    match greet(project).await? {
+        Some(second) if second.is_answered() => {
+            print(
+                "note   it answers a request that is its last argument: prompt_input is argument\n",
+            )?;
+            print(&greeting_lines(&second))
+        }
+        _ => {
+            answers.target = first;
+            write_configuration(folder, found, answers)?;
+            print("note   it does not answer a request in an argument either\n")
+        }
+    }
+}
+
+fn write_configuration(
+    folder: &Destination<'_>,
+    found: &Found,
+    answers: &Answers,
+) -> Result<(), AppError> {
+    let text = texts::configuration(found, answers);
+    let folder = Destination { replace: true, ..*folder };
+    folder
+        .write(config::DEFAULT_PATH, &text)
+        .map(drop)
+        .with_context(|| format!("cannot write {}", config::DEFAULT_PATH))
+        .map_err(AppError::setup)
+}
+
+/// What came back, in a few lines.
+fn greeting_lines(greeting: &Greeting) -> String {
+    let mut lines = format!("hello  {}\n", terminal(&greeting.sut, MAX_LINE));
+    let answer = match &greeting.answer {
+        Ok(reply) if greeting.is_answered() => {
+            format!("{}: {}", reply.status, one_line(&reply.output, MAX_LINE))
+        }
+        Ok(reply) => format!("{}, and nothing in it", reply.status),
+        Err(why) => format!("no answer: {why}"),
+    };
+    lines += &format!("       {}\n", terminal(&answer, MAX_LINE));
+    let traces = [&greeting.evidence.stderr, &greeting.evidence.exit];
+    for trace in traces.into_iter().flatten().filter(|_| !greeting.is_answered()) {
+        lines += &format!("       {}\n", terminal(&one_line(trace, MAX_LINE), MAX_LINE));
+    }
+    lines
 }
 
 /// The one command that is worth typing now.

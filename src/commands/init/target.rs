@@ -1,9 +1,12 @@
 //! The target of a project's tests: a program of its own, a task API, an agent on this machine, or
 //! the built-in assistant. Says how each is written down in the configuration. Pure.
 
+use std::collections::BTreeMap;
+
 use selftest_config::Environment;
 use serde_json::json;
 
+use crate::commands::init::commands::{FoundCommand, RequestBy};
 use crate::commands::init::manifest::PackageProgram;
 use crate::commands::init::task_api::TaskApi;
 
@@ -96,6 +99,8 @@ impl Agent {
 /// The target of the tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
+    /// A command that a text of the project names.
+    Command(FoundCommand),
     Program(PackageProgram),
     Api(TaskApi),
     Agent(Agent),
@@ -105,10 +110,45 @@ pub(super) enum Target {
     },
 }
 
+/// The section for a program of the project.
+fn program_section(
+    words: &[String],
+    request: RequestBy,
+    environment: &BTreeMap<String, String>,
+) -> String {
+    let input = match request {
+        RequestBy::Stdin => "stdin",
+        RequestBy::Argument => "argument",
+    };
+    let environment = if environment.is_empty() {
+        String::new()
+    } else {
+        format!("    environment: {}\n", json!(environment))
+    };
+    format!(
+        "sut:\n  \
+           # A program of this project, one process for each case, without a shell\n  \
+           command:\n    \
+             run: {run}\n    \
+             # text: the prompt on stdin, the answer on stdout. json_lines is the richer one\n    \
+             protocol: text\n    \
+             # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
+             prompt_input: {input}\n\
+         {environment}    \
+             # All other variables are cleared, and nothing can be reached but these, as host:port\n    \
+             pass_environment: []\n    \
+             addresses: []\n",
+        run = json!(words),
+    )
+}
+
 impl Target {
     /// In a few words: what the configuration tests.
     pub(super) fn describe(&self) -> String {
         match self {
+            Self::Command(command) => {
+                format!("the program `{}` ({})", command.words.join(" "), command.origin)
+            }
             Self::Program(program) => {
                 format!("the program {} of this project ({})", program.name, program.path)
             }
@@ -122,29 +162,19 @@ impl Target {
             Self::Assistant { model: Some(model) } => {
                 format!("the built-in assistant with the model {model}, until you name your agent")
             }
-            Self::Assistant { model: None } => {
-                "the built-in assistant, until you name your agent".to_owned()
-            }
+            Self::Assistant { model: None } => "the example agent, until you name yours".to_owned(),
         }
     }
 
     /// The `sut` section. What comes from the project is quoted as JSON, which YAML reads.
     pub(super) fn section(&self) -> String {
         match self {
-            Self::Program(program) => format!(
-                "sut:\n  \
-                   # A program of this project, one process for each case, without a shell\n  \
-                   command:\n    \
-                     run: {run}\n    \
-                     # text: the prompt on stdin, the answer on stdout. json_lines is the richer one\n    \
-                     protocol: text\n    \
-                     # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
-                     prompt_input: stdin\n    \
-                     # All other variables are cleared, and nothing can be reached but these, as host:port\n    \
-                     pass_environment: []\n    \
-                     addresses: []\n",
-                run = json!(program.command()),
-            ),
+            Self::Command(command) => {
+                program_section(&command.words, command.request, &command.environment)
+            }
+            Self::Program(program) => {
+                program_section(&program.command(), RequestBy::Stdin, &BTreeMap::new())
+            }
             Self::Api(api) => {
                 let elsewhere = api.elsewhere.as_ref().map(|url| {
                     format!("    # The description names {url}; tests do not go there unasked\n")
@@ -229,7 +259,7 @@ impl Target {
                     format!("sut:\n  chat: {{ model: {} }}\n", json!(model))
                 });
                 format!(
-                    "# What is tested. So far it is the small assistant that comes with selftest; name your\n\
+                    "# What is tested. So far it is the small assistant or the example agent in selftest; name your\n\
                      # agent instead, as a program or as a task API:\n\
                      #sut:\n  \
                        #command:\n    \
@@ -242,11 +272,36 @@ impl Target {
         }
     }
 
+    /// The other way to hand a request to a program whose way no text shows.
+    pub(super) fn other_input(&self) -> Option<Self> {
+        let command = match self {
+            Self::Command(command) if command.request == RequestBy::Stdin => command.clone(),
+            Self::Program(program) => FoundCommand {
+                words: program.command(),
+                environment: BTreeMap::new(),
+                request: RequestBy::Stdin,
+                origin: "package.json".to_owned(),
+            },
+            _ => return None,
+        };
+        Some(Self::Command(FoundCommand { request: RequestBy::Argument, ..command }))
+    }
+
+    /// Whether it can be started at once, without keys that are not there.
+    pub(super) fn can_be_greeted(&self, environment: &Environment) -> bool {
+        match self {
+            Self::Command(_) | Self::Program(_) => true,
+            Self::Agent(_) => self.needs(environment).is_empty(),
+            // A server is not started by a test, and doctor has looked for it.
+            Self::Api(_) | Self::Assistant { .. } => false,
+        }
+    }
+
     /// Seconds that a case may take.
     pub(super) const fn timeout_seconds(&self) -> u32 {
         match self {
             Self::Agent(_) => 300,
-            Self::Program(_) | Self::Api(_) => 120,
+            Self::Command(_) | Self::Program(_) | Self::Api(_) => 120,
             Self::Assistant { .. } => 60,
         }
     }
@@ -265,7 +320,7 @@ impl Target {
                 (!is_set).then_some(words).into_iter().collect()
             }
             Self::Api(api) => vec![format!("start the server before the tests: {}", api.base_url)],
-            Self::Program(_) | Self::Assistant { .. } => Vec::new(),
+            Self::Command(_) | Self::Program(_) | Self::Assistant { .. } => Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The texts that `selftest init` writes. Pure; what comes from the project is quoted as JSON, which
 //! YAML reads.
 
+use selftest_checks::scenario::GeneratedCase;
 use selftest_config as config;
 use selftest_grading::prompts::BUILT_IN as GRADING_PROMPTS;
 use selftest_harness::prompts::BUILT_IN as HARNESS_PROMPTS;
@@ -16,9 +17,9 @@ pub(super) const SUITE: &str = "config/suites/first.yaml";
 
 pub(super) const GITIGNORE: &str = ".gitignore";
 
-/// Reports hold every model call: they are kept by CI, not by the repository.
-pub(super) const IGNORED: &[&str] =
-    &["/reports/selftest/", "/docs/reports/selftest/", "/.selftest/"];
+/// The JSON reports and journals hold every model call: they are kept by CI, not by the repository. The
+/// Markdown reports in `docs/reports/selftest` are for people, and stay where they are read.
+pub(super) const IGNORED: &[&str] = &["/reports/selftest/", "/.selftest/"];
 
 /// A file to be written.
 pub(super) struct NewFile {
@@ -40,11 +41,10 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
     let mut files = vec![
         file(config::DEFAULT_PATH, configuration(found, answers), Some(tests)),
         file("config/schema.json", format!("{:#}\n", config::schema()), None),
-        file(SUITE, suite(found), Some("two first cases".to_owned())),
+        file(SUITE, suite(found), Some("three first cases".to_owned())),
     ];
     if answers.workflow {
-        let text = WORKFLOW.replace("@version@", env!("CARGO_PKG_VERSION"));
-        files.push(file(".github/workflows/selftest.yml", text, None));
+        files.push(file(".github/workflows/selftest.yml", WORKFLOW.to_owned(), None));
     }
     if prompts {
         let all = HARNESS_PROMPTS.iter().chain(GRADING_PROMPTS);
@@ -56,7 +56,7 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
 }
 
 /// The configuration: what is tested, by whom, how strictly.
-fn configuration(found: &Found, answers: &Answers) -> String {
+pub(super) fn configuration(found: &Found, answers: &Answers) -> String {
     let skills = match found.skills {
         0 => String::new(),
         _ => "\n# The skills in .claude/skills have cases of their own where they have an evals.json:\n\
@@ -77,8 +77,8 @@ fn configuration(found: &Found, answers: &Answers) -> String {
          # Seconds for each case\n\
          timeout_seconds: {timeout}\n\
          \n\
-         # auto: the best measured model of a running Ollama server, else the tiny embedded one, which\n\
-         # invents requests but cannot judge. Others: ollama/qwen3:1.7b, openai/gpt-4o-mini, embedded/NAME\n\
+         # auto: the best measured model of a running Ollama server, else the tiny embedded one, whose\n\
+         # judgements are those of rules: it is seldom sure. Others: ollama/qwen3:1.7b, openai/gpt-4o-mini, embedded/NAME\n\
          generator: {{ model: {judge} }}\n\
          judge: {{ model: {judge} }}\n\
          \n\
@@ -94,37 +94,51 @@ fn configuration(found: &Found, answers: &Answers) -> String {
     )
 }
 
-/// Two authored cases: checks that need no model, expectations that a judge decides.
+/// Three cases about the project, which checks decide without a model: what it is called, what a text
+/// of it says, and a request that has to be asked back about.
 fn suite(found: &Found) -> String {
-    let files = found.about.map(|file| format!("    files: [{file}]\n")).unwrap_or_default();
-    let name = json!(found.name);
+    let name = json!(format!("(?i){}", escaped(&found.name)));
+    let reference = json!(format!("It is called {}.", found.name));
+    let known = found.known.as_ref().map_or_else(String::new, known_case);
     format!(
         "\
          # Cases that are the same in every run: `selftest --suite {SUITE}`. Replace them by what\n\
-         # your users ask. The key to the answers is in here: what is tested cannot read this folder.\n\
+         # your users ask. `expect` holds checks (contains, regex, lines, words, questions, json …), which\n\
+         # need no model, and sentences, which a judge decides:\n\
+         #   - The answer names the page that it used.\n\
+         # This file is the key to the answers: what is tested cannot read its folder.\n\
          version: 1\n\
          cases:\n  \
-           - scenario:\n      \
-               id: names_the_project\n      \
-               description: Asks what the project is called\n      \
-               expected_status: COMPLETE\n    \
-             prompt: What is the project in this folder called? Answer in one short sentence.\n\
-         {files}    \
-             # Decided without a model; one that fails fails the case\n    \
-             checks:\n      \
-               - contains: {name}\n      \
+           - id: names_the_project\n    \
+             prompt: What is the project in this folder called? Answer in one short sentence.\n    \
+             expect:\n      \
+               - regex: {name}\n      \
                - words: {{ max: 60 }}\n    \
-             # Yes/no criteria for the judge, each about one thing\n    \
-             expectations:\n      \
-               - The answer says what the project is called.\n\n  \
-           - scenario:\n      \
-               id: asks_when_unclear\n      \
-               description: A request that nobody can carry out without asking back\n      \
-               expected_status: AWAITING_RESPONSE\n    \
+             reference: {reference}\n\n\
+         {known}  \
+           - id: asks_when_unclear\n    \
              prompt: Please change it to the other one.\n    \
-             checks:\n      \
-               - questions: {{ min: 1, max: 3 }}\n    \
-             expectations:\n      \
-               - The answer asks what is meant.\n"
+             expect:\n      \
+               - questions: {{ min: 1, max: 3 }}   # so that the status AWAITING_RESPONSE is expected\n    \
+             reference: Which one do you mean?\n"
+    )
+}
+
+/// A text as a pattern that matches it.
+fn escaped(text: &str) -> String {
+    let special = |c: char| !c.is_alphanumeric() && c != '_' && c != ' ' && c.is_ascii();
+    text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+/// A case about a sentence of the project.
+fn known_case(case: &GeneratedCase) -> String {
+    let checks = case.grounds.checks.iter().map(|check| format!("      - {}\n", json!(check)));
+    let reference = case.grounds.reference.as_ref();
+    let reference =
+        reference.map(|text| format!("    reference: {}\n", json!(text))).unwrap_or_default();
+    format!(
+        "  - id: knows_the_project\n    prompt: {}\n    expect:\n{}{reference}\n",
+        json!(case.prompt),
+        checks.collect::<String>()
     )
 }

@@ -143,8 +143,15 @@ fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
         return None;
     }
     let text = std::fs::read_to_string(path).ok()?;
-    let document: Value = serde_yaml::from_str(&text).ok()?;
-    let is_ours = document.get("version").is_some() && document["cases"].is_array();
+    // A text that cannot be read has the better messages there.
+    let is_ours = serde_yaml::from_str::<Value>(&text).map_or(true, |document| {
+        let cases = document.get("cases").and_then(Value::as_array).into_iter().flatten();
+        let is_of_suite =
+            |case: &Value| ["expect", "scenario"].iter().any(|key| case.get(key).is_some());
+        let mut cases = cases.filter(|case| is_of_suite(case));
+        let has = |key: &str| document.get(key).is_some();
+        document.is_null() || has("version") && has("cases") || cases.next().is_some()
+    });
     is_ours.then(|| config::suite::parse(path, text).map_err(|errors| errors.render(false)))
 }
 

@@ -59,6 +59,47 @@ fn two_cases_from_end_to_end_without_any_server() {
     assert!(run.markdown().contains("embedded/smollm2-135m"));
 }
 
+/// A page that has sections, numbers and names.
+const PAGE: &str = "# Zebrafish\n\nA library that counts stripes.\n\n## Limits\n\nAt most 20 fish are \
+    counted at once.\nA picture may have 4000 pixels in each direction.\nThe counts are kept in \
+    `stripes.csv` for a year.\nA fish without stripes is left out of the mean.\n";
+
+#[test]
+fn a_first_run_passes_and_says_what_its_judge_is_worth() {
+    let _turn = turn();
+    for seed in ["--seed=1", "--seed=2", "--seed=3"] {
+        let workspace = with_cache(Workspace::new()).file("README.md", PAGE);
+        let run = workspace.clone().args(["--scenarios=2", seed]).run().exit(0);
+        assert_eq!(run.report().counts(), [2, 2, 0, 0]);
+        let first = run.stdout.lines().next().unwrap();
+        assert!(first.starts_with("this run tests the example agent"), "{}", run.stdout);
+        assert!(run.stderr.starts_with("this run tests the example agent"), "{}", run.stderr);
+        let run = run
+            .stdout_contains("clear_summary passed by its 2 checks.")
+            .stdout_contains("0.74 would pass")
+            .stdout_contains("known answers");
+        assert!(run.report().to_string().contains("\"judge\":\"advises\""), "{}", run.report());
+    }
+}
+
+#[test]
+fn a_full_first_run_catches_a_fault_and_abstains_once() {
+    let _turn = turn();
+    let workspace = with_cache(Workspace::new()).file("README.md", PAGE);
+    let run = workspace.args(["--full", "--seed=4"]).run().exit(1);
+    let report = run.report();
+    for (id, status) in [
+        ("ambiguous_request", "passed"),
+        ("clear_summary", "passed"),
+        ("evidence_restriction", "passed"),
+        ("docs_reorganization", "unscored"),
+        ("contradiction_detect", "failed"),
+    ] {
+        assert_eq!(report.case_of(id).0["status"], status, "{}", run.stdout);
+    }
+    let _ = run.stdout_contains("names both sides of the contradiction");
+}
+
 #[test]
 fn a_recording_of_the_defaults_gives_the_same_report_again() {
     let _turn = turn();

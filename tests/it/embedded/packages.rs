@@ -67,9 +67,8 @@ fn first_run(workspace: &Workspace) {
     assert_eq!(run.report().counts()[0], 2);
     assert!(run.report().to_string().contains("embedded/smollm2-135m"), "{}", run.report());
     let first = run.stdout.lines().next().unwrap();
-    assert!(first.contains("tested the built-in assistant, not your agent"), "{}", run.stdout);
-    for note in ["> **Note:** this run tested the built-in assistant", "so that rules alone decide"]
-    {
+    assert!(first.contains("this run tests the example agent"), "{}", run.stdout);
+    for note in ["> **Note:** this run tests the example agent", "so that rules alone decide"] {
         assert!(run.markdown().contains(note), "no `{note}` in {}", run.markdown());
     }
 

@@ -34,6 +34,8 @@ use selftest_text::wording::plural;
 
 /// Maximum number of warnings per file of many; refusals are always shown.
 const MAX_WARNINGS: usize = 5;
+/// Maximum number of files of a folder that are looked at for a suite to name.
+const MAX_LISTED: usize = 200;
 /// Maximum number of remarks of a run.
 const MAX_REMARKS: usize = 1_000;
 
@@ -155,9 +157,15 @@ impl SuiteFile {
         let files = folder::find(path);
         if files.is_empty() {
             let error = anyhow!("there is no evals.json below {}", self.shown.display());
-            return Err(AppError::usage(error).hint(Some(
-                "name a folder of skills that have an evals/evals.json each, or one such file",
-            )));
+            let hint = match own_suite_below(path) {
+                Some(suite) => {
+                    format!("name one suite, such as {}", self.shown.join(suite).display())
+                }
+                None => "name a folder of skills that have an evals/evals.json each, or one such \
+                         file"
+                    .to_owned(),
+            };
+            return Err(AppError::usage(error).hint(Some(hint)));
         }
         self.answer_keys.clone_from(&files);
         // One name for each skill, and the ids that its files have used up.
@@ -406,4 +414,20 @@ impl SuiteFile {
 /// Returns true if each case has its own folder.
 fn has_folder(program: &ProgramSettings) -> bool {
     program.work_folder == WorkFolder::Copy
+}
+
+/// Returns the first suite in a folder or in its folder `suites`, from the folder.
+fn own_suite_below(folder: &Path) -> Option<PathBuf> {
+    ["", "suites"].iter().find_map(|below| {
+        let entries = std::fs::read_dir(folder.join(below)).ok()?.flatten().take(MAX_LISTED);
+        let names = entries.map(|entry| Path::new(below).join(entry.file_name()));
+        let mut suites: Vec<PathBuf> = names
+            .filter(|name| {
+                let is_yaml = name.extension().is_some_and(|end| end == "yaml" || end == "yml");
+                is_yaml && config::suite::is_selftest_suite(&folder.join(name))
+            })
+            .collect();
+        suites.sort();
+        suites.into_iter().next()
+    })
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::case::CaseReader;
 use super::dialect::{self, EvalsDialect};
 use super::{EvalsFile, FileLookup, MAX_BYTES, MAX_CASES, RoutingCase, inspect, promptfoo};
+use crate::yaml_fault::YamlFault;
 use selftest_text::{escape::terminal, one_line};
 
 /// An error that makes a file entirely unreadable.
@@ -79,7 +80,10 @@ fn parse_yaml(text: &str) -> Result<Value, EvalsReadError> {
     };
     let mut document: Value =
         serde_yaml::from_str_with_options(text, options).map_err(|error| {
-            EvalsReadError(format!("not YAML: {}", one_line(&error.to_string(), 200)))
+            let line = error.location().map(|location| format!("line {}: ", location.line()));
+            let YamlFault { message, hint } = YamlFault::new(&error.to_string());
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            EvalsReadError(format!("not YAML: {}{message}{hint}", line.unwrap_or_default()))
         })?;
     drop_zero_fractions(&mut document);
     Ok(document)

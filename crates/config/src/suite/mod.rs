@@ -11,12 +11,12 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::diagnostics::{ConfigErrors, Diagnostic, DiagnosticTarget};
+use super::diagnostics::{ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::schema_of;
 use super::structure::{self, DocumentValidator};
 use super::yaml::{self, YamlFileKind};
 use super::{checks, locations};
-use selftest_checks::suite::Suite;
+use selftest_checks::suite::{Suite, id_of_prompt};
 
 pub use text::suite_text;
 
@@ -72,12 +72,36 @@ pub fn case_lines(path: &Path) -> BTreeMap<String, u32> {
     let Some((text, document)) = document else { return BTreeMap::new() };
     let cases = document.value["cases"].as_array().into_iter().flatten().enumerate();
     let line = |(at, case): (usize, &Value)| {
-        let id = case["scenario"]["id"].as_str()?.to_owned();
-        let place = document.places.get(&format!("/cases/{at}/scenario/id"))?;
+        let (pointer, id) = case_id(at, case)?;
+        let place = document.places.get(&pointer)?;
         let line = text.get(..place.value.start)?.matches('\n').count() + 1;
         Some((id, u32::try_from(line).ok()?))
     };
     cases.filter_map(line).collect()
+}
+
+/// Returns the id of a case and where it is from: the case's own, the scenario's, or the prompt.
+fn case_id(at: usize, case: &Value) -> Option<(String, String)> {
+    let of = |pointer: &str| {
+        Some((format!("/cases/{at}{pointer}"), case.pointer(pointer)?.as_str()?.to_owned()))
+    };
+    if case.get("scenario").is_some() {
+        return of("/scenario/id");
+    }
+    of("/id").or_else(|| of("/prompt").map(|(pointer, prompt)| (pointer, id_of_prompt(&prompt))))
+}
+
+/// Returns an error for a case with an id besides that of its scenario.
+fn second_id(at: usize, case: &Value) -> Option<ConfigFault> {
+    let has_both = case.get("id").is_some() && case.get("scenario").is_some();
+    has_both.then(|| ConfigFault {
+        pointer: format!("/cases/{at}/id"),
+        is_at_key: true,
+        message: format!("`cases[{at}]` has `id` beside `scenario`"),
+        label: "a second id".to_owned(),
+        hint: Some("keep `scenario.id`, or remove `scenario`".to_owned()),
+        first: None,
+    })
 }
 
 /// Parses the text of a suite; `path` is used in errors.
@@ -89,12 +113,15 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
     };
     let mut faults = STRUCTURE.check(&document.value);
     let known = structure::without_unknown_keys(&document.value, &faults);
-    let cases = known["cases"].as_array().into_iter().flatten().enumerate();
-    let scenarios = cases.map(|(at, case)| (format!("/cases/{at}/scenario"), &case["scenario"]));
+    let cases = || known["cases"].as_array().into_iter().flatten().enumerate();
+    let scenarios = cases().map(|(at, case)| (format!("/cases/{at}/scenario"), &case["scenario"]));
     faults.extend(checks::scenario_faults(scenarios));
+    faults.extend(checks::duplicate_ids(cases().filter_map(|(at, case)| case_id(at, case))));
     for (at, case) in known["cases"].as_array().into_iter().flatten().enumerate() {
         faults.extend(checks::file_paths(&format!("/cases/{at}/files"), &case["files"]));
         faults.extend(checks::case_checks(&format!("/cases/{at}/checks"), &case["checks"]));
+        faults.extend(checks::expectations(&format!("/cases/{at}/expect"), &case["expect"]));
+        faults.extend(second_id(at, case));
         faults.extend(checks::missing_requirements(&format!("/cases/{at}"), case));
     }
     let mut diagnostics = locations::duplicate_keys(&document);

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use selftest_checks::check::Check;
 use selftest_checks::scenario::{
-    CaseGrounds, FileExcerpt, GeneratedCase, ReplyStep, Scenario, TaskStatus,
+    CaseGrounds, FileExcerpt, GeneratedCase, JudgeRole, ReplyStep, Scenario, TaskStatus,
 };
 use selftest_checks::suite::{SUITE_VERSION, SuiteCase};
 use selftest_stats::score::{Score, Strictness};
@@ -49,6 +49,7 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
             text: "# Usage\n\nThe page is `flat`.\n".to_owned(),
         }],
         reference: Some("Which: flat or nested?".to_owned()),
+        judge: JudgeRole::Advises,
     };
     let case = SuiteCase::new(scenario, GeneratedCase { prompt, hints, grounds });
     SuiteCase { files: vec!["README.md".to_owned()], ..case }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::show::quoted;
 use selftest_checks::check::Check;
-use selftest_checks::scenario::{ReplyStep, Scenario};
+use selftest_checks::scenario::{JudgeRole, ReplyStep, Scenario};
 use selftest_checks::suite::{Suite, SuiteCase};
 use selftest_text::one_line;
 
@@ -102,6 +102,9 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         if !value.is_empty() {
             let _ = writeln!(text, "    {key}: {}", block_or_quoted(value, "      "));
         }
+    }
+    if case.judge == JudgeRole::Advises {
+        text.push_str("    judge: advises\n");
     }
     write_list(text, "    ", "expectations", &case.expectations);
     write_checks(text, "    ", &case.checks);

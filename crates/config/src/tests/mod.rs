@@ -47,7 +47,7 @@ fn the_specified_file_loads_byte_for_byte() {
     assert_eq!(config.scenarios[3].reply_flow[0].reply, "Please use flat structure");
     assert_eq!(config.scenarios, Config::default().scenarios[..4]);
     assert_eq!(resolved.rubric, Rubric::default());
-    assert!(config.sut.chat.is_some());
+    assert!(config.sut.is_unnamed() && config.sut.assistant().is_some());
     assert_eq!(resolved.origins["/strictness"], ValueOrigin::File { line: 5 });
     assert_eq!(resolved.origins["/judge/max_reasks"], ValueOrigin::Default);
     assert_eq!(resolved.warnings, Vec::<String>::new());
@@ -56,9 +56,7 @@ fn the_specified_file_loads_byte_for_byte() {
 #[test]
 fn without_a_file_the_defaults_hold() {
     let resolved = resolved(None, &[], &[]).unwrap();
-    let mut expected = Config::default();
-    expected.sut.chat = Some(selftest_harness::sut::sut_settings::ChatSettings::default());
-    assert_eq!(resolved.config, expected);
+    assert_eq!(resolved.config, Config::default());
     assert_eq!(resolved.config.scenarios.len(), 5);
     assert!(resolved.origins.values().all(|origin| *origin == ValueOrigin::Default));
 }

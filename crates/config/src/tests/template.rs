@@ -23,7 +23,7 @@ fn uncommented(adapter: &str) -> String {
         };
         match (indent, rest) {
             (2, "identity:") => active = true,
-            (2, "chat:" | "command:" | "acp:" | "http:") => {
+            (2, "example: {}" | "chat:" | "command:" | "acp:" | "http:") => {
                 active = rest.trim_end_matches(':') == adapter;
             }
             (0, _) if !rest.is_empty() => active = true,

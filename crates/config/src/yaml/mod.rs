@@ -13,6 +13,7 @@ use serde_yaml::options::DuplicateKeyPolicy;
 use serde_yaml::{Error, Location, Options, Spanned};
 
 use node::YamlNode;
+use selftest_checks::yaml_fault::YamlFault;
 
 /// A kind of file.
 #[derive(Debug, Clone, Copy)]
@@ -131,9 +132,6 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
         cause = error;
     }
     let (message, hint) = match cause {
-        Error::MultipleDocuments { .. } => {
-            ("expected one YAML document, found several".to_owned(), Some("remove the `---` lines"))
-        }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
@@ -143,13 +141,11 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
         }
         other => {
             let words = other.to_string();
-            let words = words.lines().next().unwrap_or_default();
-            // The snippet already shows the location.
-            let words = words.split(" at line ").next().unwrap_or_default();
             if words.contains("recursion limit") {
                 return SyntaxError { span, ..expands_too_far() };
             }
-            (format!("not readable as YAML: {}", selftest_text::one_line(words, 200)), None)
+            let YamlFault { message, hint } = YamlFault::new(&words);
+            (format!("not readable as YAML: {message}"), hint)
         }
     };
     SyntaxError { span, message, hint }

@@ -357,7 +357,7 @@ impl CaseResult {
             let why = format!("{}: {detail}", reason.describe());
             return (CaseStatus::Unscored, Some(why));
         }
-        for step in &self.steps {
+        for step in self.steps.iter().filter(|_| !self.is_decided_by_checks()) {
             if let Some(why) = step.shortfall(self.threshold, self.safety_floor) {
                 return (CaseStatus::Failed, Some(why));
             }
@@ -413,6 +413,7 @@ impl CaseResult {
         matches!(self.status().0, CaseStatus::Passed | CaseStatus::Failed)
             && self.steps.iter().all(|step| step.status_mismatch().is_none())
             && self.first_check_with(CheckOutcome::Failed).is_none()
+            && !self.is_decided_by_checks()
             && self.steps.iter().any(|step| step.overall().is_some())
     }
 
@@ -428,8 +429,13 @@ impl CaseResult {
         self.checks.iter().find(|check| check.finding.outcome == outcome)
     }
 
+    /// Returns true if the checks decide alone, and scores only stand beside them.
+    pub fn is_decided_by_checks(&self) -> bool {
+        self.case.as_ref().is_some_and(GeneratedCase::is_decided_by_checks)
+    }
+
     fn missing_verdict(&self) -> Option<(UnscoredReason, String)> {
-        if self.case.as_ref().is_some_and(|case| !case.needs_judge()) {
+        if self.is_decided_by_checks() {
             return None;
         }
         self.steps.get(self.first_judged_step()..)?.iter().find_map(CaseStep::missing_verdict)

@@ -20,7 +20,7 @@ use super::ground::{BUILT_IN_PATH, ExcerptSources, SourceFile, SourcePassage, fi
 use super::kind::ScenarioKind;
 use super::prompt_index::PromptIndex;
 use super::rejection::{self, ExampleMark, PromptMaterial, prompt_digest};
-use super::{safety, template};
+use super::{safety, settled, template};
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario, TaskStatus};
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::{
@@ -41,11 +41,17 @@ const GENERIC: &str = "generator/generic.md";
 
 /// Generates cases from scenarios.
 pub struct Generator {
+    /// Absent if all cases are built from templates.
+    writer: Option<PromptWriter>,
+    material: GeneratorMaterial,
+    earlier: Mutex<PromptIndex>,
+}
+
+/// The model that writes prompts.
+struct PromptWriter {
     model: Arc<dyn ChatModel>,
     settings: GeneratorSettings,
     context_tokens: u32,
-    material: GeneratorMaterial,
-    earlier: Mutex<PromptIndex>,
 }
 
 /// The material that cases are built from.
@@ -245,12 +251,14 @@ impl Generator {
     ) -> Self {
         // Compiling the rules takes longer than a fast model needs to reply, so it starts early.
         std::thread::spawn(|| safety::violations(""));
-        Self { model, settings, context_tokens, material, earlier: Mutex::default() }
+        let writer = Some(PromptWriter { model, settings, context_tokens });
+        Self { writer, material, earlier: Mutex::default() }
     }
 
-    /// Returns the full name of the model.
-    pub fn model_id(&self) -> &str {
-        self.model.id()
+    /// Creates a generator without a model. It builds cases whose right answer the harness knows, and
+    /// checks that settle them.
+    pub fn of_templates(material: GeneratorMaterial) -> Self {
+        Self { writer: None, material, earlier: Mutex::default() }
     }
 
     /// Asks the model until a prompt is usable, at most `max_attempts` times, and then falls back
@@ -270,11 +278,19 @@ impl Generator {
         let named =
             ExcerptSources::new(named.map(|one| SourceFile { path: one.path, text: one.text }));
         let sources = if named.is_empty() { &self.material.sources } else { &named };
+        let kind = ScenarioKind::of(scenario);
+        let is_new = |prompt: &str| !self.is_repeated(prompt);
+        let Some(writer) = &self.writer else {
+            let mut draw = SeededDraw::new(seed(1));
+            let case = settled::case(kind, sources, &mut draw, is_new);
+            return self.built(case, None);
+        };
         let mut last = None;
+        let tries = writer.settings.max_attempts;
         if let Some(name) = template_name(library, scenario) {
-            for number in 1..=self.settings.max_attempts {
+            for number in 1..=tries {
                 let attempt = GenerationTry::new(scenario, sources, seed(number), last.take());
-                let (call, outcome) = self.ask(library, &name, scenario, &attempt).await?;
+                let (call, outcome) = self.ask(writer, library, &name, scenario, &attempt).await?;
                 let rejected = outcome.rejection();
                 attempts.push(GenerationAttempt { call, rejected });
                 match outcome {
@@ -288,32 +304,40 @@ impl Generator {
             }
         }
         // The next seed after those of the attempts.
-        let mut draw = SeededDraw::new(seed(self.settings.max_attempts.saturating_add(1)));
-        let is_new = |prompt: &str| !self.is_repeated(prompt);
-        let case = template::case(ScenarioKind::of(scenario), sources, &mut draw, is_new)
-            .ok_or(GeneratorError::NoTemplate)?;
-        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        earlier.add(case.prompt.clone());
-        drop(earlier);
+        let mut draw = SeededDraw::new(seed(tries.saturating_add(1)));
+        let case = template::case(kind, sources, &mut draw, is_new);
         let why = last.map(|last| {
-            let tries = self.settings.max_attempts;
             let last = selftest_text::one_line(&last, 160);
-            let silent = match ScenarioKind::of(scenario) {
+            let silent = match kind {
                 ScenarioKind::Other(_) => "; it does not know the scenario's description",
                 _ => "",
             };
             format!(
                 "prompt from a template, because: none of {tries} from {} could be used, the last: \
                  {last}{silent}",
-                self.model.id()
+                writer.model.id()
             )
         });
+        self.built(case, why)
+    }
+
+    /// Registers the prompt of a case that the harness built, with the reason why it did.
+    fn built(
+        &self,
+        case: Option<GeneratedCase>,
+        why: Option<String>,
+    ) -> Result<GenerationOutput, GeneratorError> {
+        let case = case.ok_or(GeneratorError::NoTemplate)?;
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        earlier.add(case.prompt.clone());
+        drop(earlier);
         Ok(GenerationOutput::new(case, why))
     }
 
     /// Makes one attempt with this template. The error is one of the template.
     async fn ask(
         &self,
+        writer: &PromptWriter,
         library: &PromptLibrary,
         name: &str,
         scenario: &Scenario,
@@ -332,15 +356,16 @@ impl Generator {
         };
         let rendered = library.render(name, &values)?;
         let told = PromptInstructions::new(&rendered, attempt);
-        let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } = self.settings;
+        let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } =
+            writer.settings;
         let sampling = SamplingParameters { temperature, max_tokens, seed: attempt.seed };
         let schema = ReplySchema {
             name: "generated_case",
             schema: Arc::new(reply_schema(&attempt.passage.quotes)),
         };
-        let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)
+        let request = ChatRequest::structured(rendered, &schema, sampling, writer.context_tokens)
             .with_thinking(ThinkingMode::from_settings(think, think_tokens));
-        let (call, reply) = call_and_record(&*self.model, &request).await;
+        let (call, reply) = call_and_record(&*writer.model, &request).await;
         // The transport has retried already.
         let outcome = match reply {
             Ok(reply) => match self.accept(&reply, attempt, &told) {
@@ -348,7 +373,7 @@ impl Generator {
                 Err(UnusableReplyError(why)) => TryOutcome::Rejected(why),
             },
             Err(error) => TryOutcome::Failed(GeneratorError::Model {
-                model: self.model.id().to_owned(),
+                model: writer.model.id().to_owned(),
                 source: error,
             }),
         };

@@ -1,9 +1,10 @@
 //! Selects excerpts of the project's files: the passage that a case is about, and the sentences in
 //! it that can be quoted. Pure; the caller passes only files that may be shown.
 
-use std::ops::Range;
-
 use super::draw::SeededDraw;
+use crate::prose::{
+    heading_of, is_fence, is_prose, is_telling, normalise_spaces, quotes, section_end,
+};
 use selftest_checks::scenario::FileExcerpt;
 
 /// Maximum length of an excerpt in characters.
@@ -17,10 +18,6 @@ pub const MAX_LINE: usize = 900;
 const ENOUGH_LINES: usize = 15;
 /// Maximum number of bytes of a file that are read.
 const MAX_FILE: usize = 256 * 1024;
-/// Allowed length of a quote in characters.
-const QUOTE_LENGTH: Range<usize> = 20..181;
-/// Minimum number of words of a quote.
-const MIN_QUOTE_WORDS: usize = 4;
 
 /// Name of the built-in text for projects without any text.
 pub const BUILT_IN_PATH: &str = "built-in text";
@@ -69,6 +66,30 @@ impl SourcePassage {
     pub fn is_built_in(&self) -> bool {
         self.excerpt.path == BUILT_IN_PATH
     }
+
+    fn has_prose(&self) -> bool {
+        self.is_built_in() || is_prose(&self.excerpt.path)
+    }
+
+    /// Returns the words that a request names the passage by; `None` if it begins in the middle of a
+    /// section.
+    fn starting_words(&self) -> Option<String> {
+        let first = self.excerpt.text.lines().next().unwrap_or_default();
+        match &self.heading {
+            Some(heading) => heading_of(first, self.has_prose()).filter(|own| own == heading),
+            None => Some(first_words(&self.excerpt.text)),
+        }
+    }
+
+    /// Returns the passage without what follows its section.
+    fn own_section(&self) -> Self {
+        let (prose, path) = (self.has_prose(), self.excerpt.path.clone());
+        let lines: Vec<&str> = self.excerpt.text.lines().collect();
+        let end = if self.heading.is_some() { section_end(&lines, 0, prose) } else { lines.len() };
+        let text = lines[..end].join("\n").trim_end().to_owned();
+        let quotes = quotes(&text, prose);
+        Self { excerpt: FileExcerpt { path, text }, heading: self.heading.clone(), quotes }
+    }
 }
 
 /// The texts that excerpts are drawn from.
@@ -84,6 +105,7 @@ impl ExcerptSources {
     pub fn new(files: impl IntoIterator<Item = SourceFile>) -> Self {
         let (prose, other): (Vec<_>, Vec<_>) = files
             .into_iter()
+            .filter(|source| !is_legal(&source.path))
             .filter_map(|source| {
                 let prose = is_prose(&source.path);
                 let passages = passages(&source, prose);
@@ -92,6 +114,42 @@ impl ExcerptSources {
             .partition(|(prose, _)| *prose);
         let chosen = if prose.is_empty() { other } else { prose };
         Self { files: chosen.into_iter().map(|(_, passages)| passages).collect() }
+    }
+
+    /// Returns the passages of the built-in text.
+    pub fn of_built_in_text() -> Self {
+        let source = SourceFile { path: BUILT_IN_PATH.to_owned(), text: BUILT_IN.to_owned() };
+        Self { files: vec![passages(&source, true)] }
+    }
+
+    /// Returns every quotable sentence of a file, as far as it was read.
+    pub fn quotes_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        let passages = self.files.iter().flatten();
+        let own = passages.filter(move |passage| passage.excerpt.path == path);
+        own.flat_map(|passage| passage.quotes.iter().map(String::as_str))
+    }
+
+    /// Draws a section that its file and heading name without doubt and that has this many
+    /// sentences; in a file without headings, a part that its first words name. Holds nothing of
+    /// the next section. `None` if no file has one.
+    pub fn section(&self, sentences: usize, draw: &mut SeededDraw) -> Option<SourcePassage> {
+        let of_file = |file: &Vec<SourcePassage>| {
+            let named = |passage: &SourcePassage| passage.starting_words();
+            let starts: Vec<Option<String>> = file.iter().map(named).collect();
+            let is_unique = |start: &Option<String>| {
+                start.is_some() && starts.iter().filter(|other| *other == start).count() == 1
+            };
+            let unique = file.iter().zip(&starts).filter(|(_, start)| is_unique(start));
+            unique
+                .map(|(passage, _)| passage.own_section())
+                .filter(|section| section.quotes.len() >= sentences)
+                .collect::<Vec<_>>()
+        };
+        let files: Vec<Vec<SourcePassage>> = self.files.iter().map(of_file).collect();
+        let files: Vec<_> = files.into_iter().filter(|sections| !sections.is_empty()).collect();
+        let sections = draw.pick(&files)?;
+        // Sections are sorted, so the first half contains the more concrete ones.
+        draw.pick(&sections[..sections.len().div_ceil(2)]).cloned()
     }
 
     /// Returns true if there is no text, so that the built-in one is used.
@@ -120,16 +178,18 @@ pub fn built_in(draw: &mut SeededDraw) -> SourcePassage {
     draw.pick(&found).cloned().unwrap_or_else(whole)
 }
 
+/// Returns the first words of a passage, by which a request names it if it has no heading.
+pub fn first_words(text: &str) -> String {
+    let start = normalise_spaces(text);
+    let words: Vec<&str> = start.split(' ').take(6).collect();
+    selftest_text::one_line(&words.join(" "), 80)
+}
+
 /// Returns the start of a file as one excerpt, for files that the user names.
 pub fn file_excerpt(source: &SourceFile) -> FileExcerpt {
     let lines = lines(&source.text);
     let text = lines[..end_of(&lines, 0, false)].join("\n");
     FileExcerpt { path: source.path.clone(), text }
-}
-
-/// Replaces all white space, including line breaks, with single spaces.
-pub fn normalise_spaces(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the quote with single spaces if the text contains it, ignoring differences in white
@@ -140,17 +200,12 @@ pub fn find_quote(text: &str, quote: &str) -> Option<String> {
     [whole, bare].into_iter().find(|quote| is_telling(quote) && text.contains(quote))
 }
 
-/// Returns true if a quote is long enough to be distinctive.
-fn is_telling(quote: &str) -> bool {
-    quote.chars().filter(|c| c.is_alphanumeric()).count() >= 8
-}
-
-fn is_prose(path: &str) -> bool {
+/// Returns true for a licence, which says nothing about the project.
+fn is_legal(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-    match name.rsplit_once('.') {
-        Some((_, end)) => matches!(end, "md" | "markdown" | "txt" | "rst" | "adoc" | "org"),
-        None => name.starts_with("readme"),
-    }
+    ["license", "licence", "copying", "copyright", "notice"]
+        .iter()
+        .any(|sign| name.starts_with(sign))
 }
 
 /// Returns the lines of a text, each cut to the maximum length.
@@ -215,19 +270,6 @@ fn end_of(lines: &[&str], start: usize, prose: bool) -> usize {
     end
 }
 
-fn is_fence(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("```") || line.starts_with("~~~")
-}
-
-fn heading_of(line: &str, prose: bool) -> Option<String> {
-    let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let title = line[level..].strip_prefix(' ').filter(|_| prose && (1..=6).contains(&level))?;
-    let plain: String = title.chars().filter(|c| !matches!(c, '`' | '*' | '“' | '”')).collect();
-    let plain = selftest_text::one_line(&plain, 80);
-    (!plain.is_empty()).then_some(plain)
-}
-
 /// Scores how verifiable a passage is: numbers count most, then names and paths.
 fn concreteness(passage: &SourcePassage) -> usize {
     let of_quote = |quote: &String| {
@@ -236,94 +278,6 @@ fn concreteness(passage: &SourcePassage) -> usize {
         1 + usize::from(number) * 3 + usize::from(name) * 2
     };
     passage.quotes.iter().map(of_quote).sum()
-}
-
-/// Returns the quotable parts of an excerpt: whole sentences of paragraphs and lists, or whole
-/// lines.
-fn quotes(text: &str, prose: bool) -> Vec<String> {
-    let (mut paragraphs, mut fenced) = (vec![String::new()], false);
-    for line in text.lines() {
-        let trimmed = line.trim();
-        let is_other = trimmed.is_empty()
-            || trimmed.starts_with(['|', '<', '!'])
-            || heading_of(trimmed, prose).is_some();
-        if is_fence(trimmed) {
-            fenced = !fenced;
-        }
-        if fenced || is_other || is_fence(trimmed) {
-            paragraphs.push(String::new());
-            continue;
-        }
-        let item = list_item(trimmed);
-        if item.is_some() || !prose {
-            paragraphs.push(String::new());
-        }
-        if let Some(paragraph) = paragraphs.last_mut() {
-            if !paragraph.is_empty() {
-                paragraph.push(' ');
-            }
-            paragraph.push_str(&normalise_spaces(item.unwrap_or(trimmed)));
-        }
-    }
-    let mut quotes: Vec<String> = Vec::new();
-    for paragraph in &paragraphs {
-        let pieces = if prose { sentences(paragraph) } else { vec![paragraph.as_str()] };
-        for piece in pieces {
-            let says = is_telling(piece) && is_quotable(piece, prose);
-            if says && !quotes.iter().any(|quote| quote == piece) {
-                quotes.push(piece.to_owned());
-            }
-        }
-    }
-    quotes
-}
-
-fn list_item(line: &str) -> Option<&str> {
-    let bullet = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(*mark));
-    bullet.or_else(|| {
-        let (number, rest) = line.split_once(". ")?;
-        (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(rest)
-    })
-}
-
-fn sentences(paragraph: &str) -> Vec<&str> {
-    let (mut sentences, mut start) = (Vec::new(), 0);
-    for (at, c) in paragraph.char_indices() {
-        let wide = matches!(c, '。' | '！' | '？');
-        let ends = wide
-            || matches!(c, '.' | '!' | '?') && {
-                let mut rest = paragraph[at + c.len_utf8()..].chars();
-                match (rest.next(), rest.next()) {
-                    (None, _) => true,
-                    // A full stop before a lower-case letter usually ends an abbreviation.
-                    (Some(' '), Some(next)) => !next.is_lowercase(),
-                    _ => false,
-                }
-            };
-        if ends {
-            let end = at + c.len_utf8();
-            sentences.push(paragraph[start..end].trim());
-            start = end;
-        }
-    }
-    sentences
-}
-
-fn is_quotable(text: &str, prose: bool) -> bool {
-    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
-    // Languages without spaces have no such words.
-    let wide = text.chars().filter(|c| *c >= '\u{3040}').count() >= 10;
-    let fewest = if prose { MIN_QUOTE_WORDS } else { 2 };
-    let telling = wide || words.count() >= fewest;
-    let plain = !text.contains("](") && !text.contains("://") && !text.contains('“');
-    // Unbalanced quotes or brackets mean that the sentence was cut.
-    let whole = text.matches('`').count().is_multiple_of(2)
-        && text.matches('"').count().is_multiple_of(2)
-        && text.matches('(').count() == text.matches(')').count();
-    // An open-ended sentence cannot be right or wrong.
-    let whole = whole && !text.contains("...") && !text.contains('…');
-    let starts = text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
-    telling && plain && whole && starts && QUOTE_LENGTH.contains(&text.chars().count())
 }
 
 #[cfg(test)]

@@ -12,4 +12,5 @@ pub mod kind;
 mod prompt_index;
 pub mod rejection;
 pub mod safety;
+pub mod settled;
 pub mod template;

@@ -7,7 +7,7 @@ use regex::{RegexSet, RegexSetBuilder};
 use selftest_text::digest;
 use selftest_text::words::{WordIter, fold};
 
-use super::ground::normalise_spaces;
+use crate::prose::normalise_spaces;
 use selftest_checks::scenario::FileExcerpt;
 
 /// Number of consecutive words that a prompt must not share with its template.

@@ -4,7 +4,7 @@
 
 use super::draw::SeededDraw;
 use super::form::AnswerForm;
-use super::ground::{ExcerptSources, SourcePassage, built_in, normalise_spaces};
+use super::ground::{ExcerptSources, SourcePassage, built_in, first_words};
 use super::kind::ScenarioKind;
 use super::safety;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, TaskStatus};
@@ -57,7 +57,7 @@ fn fill(
         }
         (ScenarioKind::Other(TaskStatus::Complete), Some(form)) => question(passage, form, draw)?,
         (ScenarioKind::Reorganization, _) => reorganization(passage, draw)?,
-        (ScenarioKind::Contradiction, _) => contradiction(passage, draw)?,
+        (ScenarioKind::Contradiction, _) => contradiction(passage, draw)?.0,
         (ScenarioKind::Other(TaskStatus::Error), _) => absent_file(passage),
         (ScenarioKind::Ambiguous | ScenarioKind::Other(TaskStatus::AwaitingResponse), _) => {
             vague(passage, draw)?
@@ -67,8 +67,16 @@ fn fill(
     if kind.must_be_clear() || kind == ScenarioKind::Reorganization {
         attach_text(&mut case.prompt, passage);
     }
+    with_excerpt(case, passage)
+}
+
+/// Adds the passage that a request is about. An excerpt may contain unsafe text, which must not get
+/// into a request: then there is no case.
+pub(super) fn with_excerpt(
+    mut case: GeneratedCase,
+    passage: &SourcePassage,
+) -> Option<GeneratedCase> {
     case.grounds.excerpts.push(passage.excerpt.clone());
-    // An excerpt may contain unsafe text, which must not get into a request.
     safety::violations(&case.prompt).is_empty().then_some(case)
 }
 
@@ -93,9 +101,7 @@ pub fn passage_wording(passage: &SourcePassage) -> String {
     if let Some(heading) = &passage.heading {
         return format!("the section “{heading}” of {source}");
     }
-    let start = normalise_spaces(&passage.excerpt.text);
-    let words: Vec<&str> = start.split(' ').take(6).collect();
-    let words = selftest_text::one_line(&words.join(" "), 80);
+    let words = first_words(&passage.excerpt.text);
     format!("the part of {source} that begins with “{words}”")
 }
 
@@ -105,7 +111,7 @@ fn with_form_check(form: AnswerForm, mut case: GeneratedCase) -> GeneratedCase {
     case
 }
 
-fn new_case(
+pub(super) fn new_case(
     prompt: String,
     hints: String,
     expectations: Vec<String>,
@@ -265,8 +271,12 @@ fn reorganization(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<Gene
     Some(new_case(prompt, hints, expectations, vec![fact], reference))
 }
 
-fn contradiction(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
-    let (fact, change) = changed_quote(passage, draw)?;
+/// Builds a request to find the contradiction between statements, one of them a changed quote.
+pub(super) fn contradiction(
+    passage: &SourcePassage,
+    draw: &mut SeededDraw,
+) -> Option<(GeneratedCase, QuoteEdit)> {
+    let (fact, change) = contradicted_quote(passage, draw)?;
     let others: Vec<String> =
         passage.quotes.iter().filter(|quote| **quote != fact).cloned().collect();
     let mut statements = draw.sample(&others, 1);
@@ -300,11 +310,11 @@ fn contradiction(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<Gener
         "Statements {first} and {second} contradict each other: one says “{fact}”, the other “{}”.",
         change.text
     );
-    Some(new_case(prompt, hints, expectations, vec![fact], Some(reference)))
+    Some((new_case(prompt, hints, expectations, vec![fact], Some(reference)), change))
 }
 
 /// Builds a request without the details that would make it clear.
-fn vague(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
+pub(super) fn vague(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<GeneratedCase> {
     const CLEAR: &[(&str, &str)] = &[
         ("Summarise ", " for me."),
         ("Can you explain ", " a bit better?"),
@@ -350,13 +360,17 @@ fn capitalised(text: &str) -> String {
 }
 
 /// A quote in which one detail was changed.
-struct QuoteEdit {
-    text: String,
-    was: String,
-    becomes: String,
+pub(super) struct QuoteEdit {
+    pub(super) text: String,
+    pub(super) was: String,
+    pub(super) becomes: String,
 }
 
-fn changed_quote(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<(String, QuoteEdit)> {
+/// Returns a quote, and what it says with another number or name.
+pub(super) fn changed_quote(
+    passage: &SourcePassage,
+    draw: &mut SeededDraw,
+) -> Option<(String, QuoteEdit)> {
     let names = names(passage);
     let quotes = draw.sample(&passage.quotes, passage.quotes.len());
     let change = |quote: String| {
@@ -364,6 +378,86 @@ fn changed_quote(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<(Stri
         Some((quote, change))
     };
     quotes.into_iter().find_map(change)
+}
+
+/// Returns a quote, and the same statement with another value, which cannot be true beside it.
+///
+/// A number or a date that says how many, how long or when is such a value. One that only numbers
+/// things (`section 3`) or is an example is not, and neither is a name: two programs may do the
+/// same. Only where a sentence says what something *is*, another name contradicts it.
+fn contradicted_quote(
+    passage: &SourcePassage,
+    draw: &mut SeededDraw,
+) -> Option<(String, QuoteEdit)> {
+    let names = names(passage);
+    let quotes = draw.sample(&passage.quotes, passage.quotes.len());
+    let values = quotes.iter().find_map(|quote| {
+        let change = changed_date(quote, draw)
+            .or_else(|| is_measured(quote).then(|| changed_number(quote, draw)).flatten())?;
+        Some((quote.clone(), change))
+    });
+    values.or_else(|| {
+        let identities = quotes.into_iter().filter(|quote| says_what_is(quote));
+        identities.into_iter().find_map(|quote| {
+            let change = changed_name(&quote, &names)?;
+            Some((quote, change))
+        })
+    })
+}
+
+/// Words before a number that names one thing of many.
+const NUMBERED: &[&str] = &[
+    "section", "chapter", "step", "figure", "table", "issue", "page", "version", "code", "line",
+    "example", "part", "point", "item", "rule", "row", "column", "level", "phase", "case", "as",
+    "no", "number", "type", "class", "python", "rust", "node", "release",
+];
+
+/// Returns true if the first number of a statement measures something.
+fn is_measured(quote: &str) -> bool {
+    let Some(number) = number_in(quote) else { return false };
+    let before = quote[..number.start].trim_end();
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let word = word.to_lowercase();
+    let is_label = NUMBERED.contains(&&*word) || NUMBERED.contains(&word.trim_end_matches('s'));
+    !word.is_empty() && !is_label
+}
+
+/// Returns true if a statement says what its one subject is called or where it is.
+fn says_what_is(quote: &str) -> bool {
+    const SIGNS: &[&str] = &[
+        " is called ",
+        " is named ",
+        " is written in ",
+        " is written to ",
+        " is stored in ",
+        " is kept in ",
+        " is read from ",
+        " lives in ",
+        " defaults to ",
+        " default is ",
+        " is the default",
+        " listens on ",
+        " is located in ",
+    ];
+    SIGNS.iter().any(|sign| quote.contains(sign)) && quote.matches('`').count() == 2
+}
+
+/// Changes the day of a date such as 2026-02-06.
+fn changed_date(quote: &str, draw: &mut SeededDraw) -> Option<QuoteEdit> {
+    let is_date = |word: &&str| {
+        let bytes = word.as_bytes();
+        word.len() == 10
+            && bytes.iter().enumerate().all(|(at, byte)| match at {
+                4 | 7 => *byte == b'-',
+                _ => byte.is_ascii_digit(),
+            })
+    };
+    let words = quote.split(|c: char| !c.is_ascii_digit() && c != '-');
+    let was = words.into_iter().find(is_date)?;
+    let year: usize = was[..4].parse().ok()?;
+    let becomes = format!("{:04}{}", year + 1 + draw.below(5), &was[4..]);
+    let text = quote.replacen(was, &becomes, 1);
+    Some(QuoteEdit { text, was: was.to_owned(), becomes })
 }
 
 fn changed_number(quote: &str, draw: &mut SeededDraw) -> Option<QuoteEdit> {
@@ -377,10 +471,31 @@ fn changed_number(quote: &str, draw: &mut SeededDraw) -> Option<QuoteEdit> {
 }
 
 fn changed_name(quote: &str, names: &[String]) -> Option<QuoteEdit> {
-    let was = names.iter().find(|name| quote.contains(name.as_str()))?;
-    let becomes = names.iter().find(|name| !quote.contains(name.as_str()))?;
+    let own = names.iter().filter(|name| quote.contains(name.as_str()));
+    let other = |was: &String| {
+        let fits = |name: &&String| !quote.contains(name.as_str()) && is_other_thing(was, name);
+        names.iter().find(fits)
+    };
+    let (was, becomes) = own.into_iter().find_map(|was| Some((was, other(was)?)))?;
     let text = quote.replacen(was.as_str(), becomes, 1);
     Some(QuoteEdit { text, was: was.clone(), becomes: becomes.clone() })
+}
+
+/// Returns true if two names stand for different things of one kind, and are not two spellings or
+/// forms of one name, such as `tool` and `tool-*`.
+fn is_other_thing(one: &str, two: &str) -> bool {
+    let kind = |name: &str| {
+        let name = name.trim_matches('`');
+        (name.starts_with('-'), name.contains('/'), name.contains('('), name.contains('='))
+    };
+    let plain = |name: &str| {
+        let letters = name.chars().filter(|c| c.is_alphanumeric());
+        letters.collect::<String>().to_lowercase()
+    };
+    let (a, b) = (plain(one), plain(two));
+    let shared = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let shorter = a.chars().count().min(b.chars().count());
+    kind(one) == kind(two) && !a.contains(&b) && !b.contains(&a) && 2 * shared < shorter
 }
 
 /// Returns the code spans of the quotes.
@@ -399,7 +514,7 @@ fn names(passage: &SourcePassage) -> Vec<String> {
 }
 
 /// Finds a standalone whole number: not a version, a date, a decimal or part of a name.
-fn number_in(quote: &str) -> Option<std::ops::Range<usize>> {
+pub(super) fn number_in(quote: &str) -> Option<std::ops::Range<usize>> {
     let mut from = 0;
     while let Some(at) = quote[from..].find(|c: char| c.is_ascii_digit()) {
         let start = from + at;

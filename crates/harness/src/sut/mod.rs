@@ -8,6 +8,7 @@ pub mod acp;
 pub mod address;
 pub mod chat;
 pub mod command;
+pub mod example;
 pub mod http;
 pub mod identity;
 pub mod namespace;

@@ -14,7 +14,7 @@ use selftest_models::DEFAULT_THINK_TOKENS;
 use selftest_sandbox::limits::{SandboxLimits, SandboxMode};
 
 /// The names of the adapters in the section.
-pub const ADAPTERS: [&str; 4] = ["chat", "command", "acp", "http"];
+pub const ADAPTERS: [&str; 5] = ["chat", "command", "acp", "http", "example"];
 
 /// The section for a program that communicates over its pipes.
 pub(super) const COMMAND_SECTION: &str = "sut.command";
@@ -22,7 +22,8 @@ pub(super) const COMMAND_SECTION: &str = "sut.command";
 /// The section for an agent that implements the Agent Client Protocol.
 pub(super) const ACP_SECTION: &str = "sut.acp";
 
-/// The `sut` section: one of the four adapters, `chat` if none is given.
+/// The `sut` section: one of the five adapters. If none is given, `chat` is tested where a capable
+/// model is at hand, else `example`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SutSettings {
@@ -47,11 +48,19 @@ pub struct SutSettings {
     /// A task API over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSettings>,
+    /// The example agent inside this program, with two planted faults; it needs no model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<ExampleSettings>,
     /// Files or a version by which `--changed` detects changes of the system under test. Absent:
     /// every case is run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<SutIdentity>,
 }
+
+/// The `example` section, which has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleSettings {}
 
 /// Identity of the system under test, used to detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +85,17 @@ impl SutIdentity {
 }
 
 impl SutSettings {
+    /// Returns true if no system under test is named.
+    pub fn is_unnamed(&self) -> bool {
+        let Self { chat, command, acp, http, example, .. } = self;
+        chat.is_none() && command.is_none() && acp.is_none() && http.is_none() && example.is_none()
+    }
+
+    /// Returns the settings of the built-in assistant, which is tested if nothing else is named.
+    pub fn assistant(&self) -> Option<ChatSettings> {
+        self.chat.clone().or_else(|| self.is_unnamed().then(ChatSettings::default))
+    }
+
     /// Returns the command line, folder and rights of the tested program, if the system under test
     /// is one.
     pub fn program(&self) -> Option<&ProgramSettings> {

@@ -9,6 +9,7 @@ mod pip;
 mod pull;
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "embedded")]
@@ -398,10 +399,13 @@ fn engine_error(what: String, hint: &str) -> ModelError {
 }
 
 fn write_error(file: &Path, error: &std::io::Error) -> ModelError {
-    engine_error(
-        format!("cannot write {}: {error}", file.display()),
-        "free some space or choose another cache folder with XDG_CACHE_HOME",
-    )
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space or choose another cache folder with XDG_CACHE_HOME"
+        }
+        _ => "name a cache folder that can be written to with XDG_CACHE_HOME",
+    };
+    engine_error(format!("cannot write {}: {error}", file.display()), hint)
 }
 
 /// Returns the default weights for tests that run a model, downloaded at first use.

@@ -1,0 +1,36 @@
+//! What a run tests if no system under test is named: the built-in assistant where a capable model is
+//! at hand, else the example agent, which needs none.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::project::Project;
+use selftest_config::ResolvedConfig;
+use selftest_harness::sut::sut_settings::{ChatSettings, ExampleSettings};
+use selftest_models::locator::ModelLocator;
+
+/// Returns the configuration with a system under test. `needs_model` is true if only the assistant
+/// can be tested, because cases give it a skill.
+pub(crate) async fn with_sut<'a>(
+    project: &Project,
+    resolved: &'a ResolvedConfig,
+    needs_model: bool,
+) -> Cow<'a, ResolvedConfig> {
+    if !resolved.config.sut.is_unnamed() {
+        return Cow::Borrowed(resolved);
+    }
+    let mut named = resolved.clone();
+    let locator = ModelLocator::new(
+        project.environment.models.clone(),
+        resolved.config.models.clone(),
+        &project.folder,
+        None,
+        Arc::new(project.redactor(resolved)),
+    );
+    if needs_model || locator.has_capable_model().await {
+        named.config.sut.chat = Some(ChatSettings::default());
+    } else {
+        named.config.sut.example = Some(ExampleSettings::default());
+    }
+    Cow::Owned(named)
+}

@@ -1,0 +1,82 @@
+//! Says hello once to the configured system under test, in its sandbox, and returns what came back:
+//! the quickest look at whether it can be tested.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::AppError;
+use crate::options::RunSettings;
+use crate::project::Project;
+use crate::setup::RunSetup;
+use selftest_harness::sut::namespace::{RunId, SessionId, TaskGroupId};
+use selftest_harness::sut::{SutEvidence, SutReply, SutTask, SutTaskType};
+
+/// What is said.
+pub const HELLO: &str = "hello";
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What came back.
+#[derive(Debug)]
+pub struct Greeting {
+    /// The system under test, in words.
+    pub sut: String,
+    /// Its answer, or why there is none.
+    pub answer: Result<SutReply, String>,
+    /// Its traces, such as stderr.
+    pub evidence: SutEvidence,
+    /// Time until the answer.
+    pub took: Duration,
+}
+
+impl Greeting {
+    /// Returns true if there is an answer with a letter or a digit in it.
+    pub fn is_answered(&self) -> bool {
+        self.answer.as_ref().is_ok_and(|reply| reply.output.contains(char::is_alphanumeric))
+    }
+}
+
+/// Says hello to a program, an agent or a server. `None` if the configuration tests something else.
+pub async fn greet(project: &Project) -> Result<Option<Greeting>, AppError> {
+    let resolved = &project.load(Vec::new())?;
+    let settings = &resolved.config.sut;
+    if settings.program().is_none() && settings.http.is_none() {
+        return Ok(None);
+    }
+    let args = &RunSettings::default();
+    let setup = RunSetup { project, resolved, args, suite: None, hidden: &[], earlier: None };
+    let redactor = Arc::new(project.redactor(resolved));
+    let Some(sut) = setup.external_sut(&redactor, &project.protected(resolved))? else {
+        return Ok(None);
+    };
+    let now = selftest_clock::now();
+    let task = SutTask {
+        session_id: SessionId::within(&RunId::fresh(now)),
+        task_group_id: TaskGroupId::fresh(now),
+        task_type: SutTaskType::ReadInfo,
+        seed: 0,
+        fixtures: Arc::default(),
+    };
+    let begun = Instant::now();
+    let mut session = None;
+    let talk = async {
+        sut.check().await?;
+        session.insert(sut.open(&task).await?).submit(HELLO).await
+    };
+    let answer = match tokio::time::timeout(PATIENCE, talk).await {
+        Ok(answer) => answer.map_err(|error| match error.hint() {
+            Some(hint) => format!("{error} ({hint})"),
+            None => error.to_string(),
+        }),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    let took = begun.elapsed();
+    let evidence = match session {
+        Some(session) => session.close().await,
+        None => SutEvidence::default(),
+    };
+    let answer = answer
+        .map(|reply| SutReply { output: redactor.apply(&reply.output).into_owned(), ..reply });
+    Ok(Some(Greeting { sut: sut.describe(), answer, evidence, took }))
+}

@@ -1,0 +1,428 @@
+//! Finds in the texts of a project how its agent is started: in code blocks of READMEs, scripts of
+//! manifests, targets, images and process files. Pure; what a text holds is a stranger's, and only
+//! plain command lines are taken.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Most lines of a text that are looked at.
+const MAX_LINES: usize = 4_000;
+
+/// Most words of a command.
+const MAX_WORDS: usize = 24;
+
+/// Programs that run another program, which a project brings.
+const RUNNERS: &[&str] = &[
+    "python", "python3", "uv", "uvx", "poetry", "pipenv", "pdm", "hatch", "node", "npx", "npm",
+    "pnpm", "yarn", "bun", "bunx", "deno", "tsx", "ts-node", "go", "cargo", "ruby", "bundle",
+    "php", "java", "dotnet", "bash", "sh", "perl", "Rscript", "elixir", "swift",
+];
+
+/// Words of commands that do something else than answer.
+const OTHER_WORK: &[&str] = &[
+    "install",
+    "test",
+    "tests",
+    "pytest",
+    "lint",
+    "build",
+    "format",
+    "fmt",
+    "migrate",
+    "deploy",
+    "publish",
+    "venv",
+    "clippy",
+    "check",
+    "bench",
+    "docs",
+    "compose",
+    "push",
+    "pull",
+    "login",
+    "clean",
+    "update",
+    "upgrade",
+    "add",
+    "init",
+    "setup",
+    "coverage",
+    "train",
+    "eval",
+    "evaluate",
+    "uvicorn",
+    "gunicorn",
+    "pip",
+    "pip3",
+    "--version",
+    "--help",
+];
+
+/// Words in a command that speak for an agent.
+const AGENT_WORDS: &[&str] =
+    &["agent", "ask", "chat", "assistant", "bot", "answer", "query", "question", "cli", "prompt"];
+
+/// Endings of programs that a project brings.
+const SCRIPTS: &[&str] =
+    &[".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".php", ".pl", ".jar", ".go"];
+
+/// How a program takes its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestBy {
+    Stdin,
+    /// As the last argument, or where `{prompt}` stands.
+    Argument,
+}
+
+/// A command that may start the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundCommand {
+    pub(super) words: Vec<String>,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) request: RequestBy,
+    /// File and line, such as `README.md:12`.
+    pub(super) origin: String,
+}
+
+impl FoundCommand {
+    /// Reads a command line as one would type it. `None` if it needs a shell, or does something else
+    /// than answer.
+    pub(super) fn parse(line: &str, origin: &str) -> Option<Self> {
+        let line = line.trim().trim_start_matches(['$', '>', '%']).trim();
+        let line = with_placeholders(line.split(" #").next()?.trim());
+        // Of a pipe or a chain the last program answers.
+        let is_fed = line.contains('|');
+        let line = line.rsplit("&&").next()?.rsplit('|').next()?.trim();
+        let line = line.split(" <").next()?.trim();
+        if line.contains(['$', '`', '>', ';', '\\', '(', '*']) || line.is_empty() {
+            return None;
+        }
+        let mut words = shlex::split(line)?;
+        if words.len() > MAX_WORDS {
+            return None;
+        }
+        let mut environment = BTreeMap::new();
+        while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
+            environment.insert(name, value);
+            words.remove(0);
+        }
+        let does_else = words.iter().any(|word| OTHER_WORK.contains(&word.as_str()));
+        if words.is_empty() || does_else {
+            return None;
+        }
+        let request = if take_request(&mut words) && !is_fed {
+            RequestBy::Argument
+        } else {
+            RequestBy::Stdin
+        };
+        let found = Self { words, environment, request, origin: origin.to_owned() };
+        found.starts_something().then_some(found)
+    }
+
+    /// Returns true if the command runs a program that a project brings.
+    fn starts_something(&self) -> bool {
+        let Some((first, rest)) = self.words.split_first() else { return false };
+        let is_own = first.starts_with("./") || SCRIPTS.iter().any(|end| first.ends_with(end));
+        is_own
+            || RUNNERS.contains(&first.as_str()) && rest.iter().any(|word| !word.starts_with('-'))
+    }
+
+    /// Returns the files of the project that the command names.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        let words = self.words.iter().map(String::as_str);
+        words.filter(|word| {
+            let has_ending = SCRIPTS.iter().any(|end| word.ends_with(end));
+            word.starts_with("./") || has_ending && !word.starts_with('-')
+        })
+    }
+
+    /// Returns how much speaks for the command, the most likely highest.
+    pub(super) fn rank(&self) -> usize {
+        let line = self.words.join(" ").to_lowercase();
+        let signs = AGENT_WORDS.iter().filter(|word| line.contains(**word)).count();
+        2 * signs + usize::from(self.request == RequestBy::Argument)
+    }
+}
+
+/// Writes a placeholder such as `<question>` as a word that is no redirection.
+fn with_placeholders(line: &str) -> String {
+    let (mut text, mut rest) = (String::new(), line);
+    while let Some((before, behind)) = rest.split_once('<') {
+        let inside = behind.split_once('>').filter(|(name, _)| {
+            !name.is_empty()
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+                && !name.starts_with(' ')
+        });
+        text += before;
+        match inside {
+            Some((_, after)) => {
+                text += "'{prompt}'";
+                rest = after;
+            }
+            None => {
+                text.push('<');
+                rest = behind;
+            }
+        }
+    }
+    text + rest
+}
+
+/// Reads `NAME=value` before a command.
+fn assignment(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// Takes the example of a request out of a command: a sentence or a placeholder as the last argument
+/// goes, behind a flag `{prompt}` stands for it. Returns true if there was one.
+fn take_request(words: &mut Vec<String>) -> bool {
+    let is_request = |word: &str| {
+        let folded = word.to_lowercase();
+        let placeholder = folded.starts_with(['<', '[', '{']) || folded == "..." || folded == "…";
+        placeholder || word.contains(' ') && !word.starts_with('-')
+    };
+    if words.len() < 2 {
+        return false;
+    }
+    let last = words.len() - 1;
+    let Some(at) = words.iter().skip(1).position(|word| is_request(word)).map(|at| at + 1) else {
+        return false;
+    };
+    if at == last && !words[at - 1].starts_with('-') {
+        words.pop();
+    } else {
+        "{prompt}".clone_into(&mut words[at]);
+    }
+    true
+}
+
+/// Returns the commands in the code blocks of a Markdown file, and in code within its sentences.
+pub(super) fn of_markdown(file: &str, text: &str) -> Vec<FoundCommand> {
+    let (mut found, mut fenced) = (Vec::new(), false);
+    for (line, number) in text.lines().take(MAX_LINES).zip(1..) {
+        let origin = format!("{file}:{number}");
+        if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
+            fenced = !fenced;
+        } else if fenced || line.starts_with("    ") {
+            found.extend(FoundCommand::parse(line, &origin));
+        } else {
+            let spans = line.split('`').skip(1).step_by(2);
+            found.extend(spans.filter_map(|span| FoundCommand::parse(span, &origin)));
+        }
+    }
+    found
+}
+
+/// Returns the commands of the scripts in a `package.json`.
+pub(super) fn of_package(text: &str) -> Vec<FoundCommand> {
+    let Ok(package) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    let scripts = package.get("scripts").and_then(Value::as_object).into_iter().flatten();
+    let command = |(name, script): (&String, &Value)| {
+        let is_agent = name == "start" || AGENT_WORDS.iter().any(|word| name.contains(word));
+        let origin = format!("package.json: scripts.{}", selftest_text::one_line(name, 40));
+        FoundCommand::parse(script.as_str().filter(|_| is_agent)?, &origin)
+    };
+    scripts.take(MAX_LINES).filter_map(command).collect()
+}
+
+/// Returns the programs that a `pyproject.toml` installs, each as a call of its function.
+pub(super) fn of_pyproject(text: &str) -> Vec<FoundCommand> {
+    let mut in_scripts = false;
+    let mut found = Vec::new();
+    for (line, number) in text.lines().take(MAX_LINES).zip(1..) {
+        let line = line.trim();
+        if line.starts_with('[') {
+            in_scripts = line == "[project.scripts]" || line == "[tool.poetry.scripts]";
+        } else if in_scripts
+            && let Some((_, target)) = line.split_once('=')
+            && let Some((module, function)) =
+                target.trim().trim_matches(['"', '\'']).split_once(':')
+        {
+            let is_plain = |text: &str| {
+                !text.is_empty()
+                    && text.chars().all(|c| c.is_ascii_alphanumeric() || "._".contains(c))
+            };
+            if is_plain(module) && is_plain(function) {
+                let call = format!("from {module} import {function}; {function}()");
+                found.push(FoundCommand {
+                    words: vec!["python3".to_owned(), "-c".to_owned(), call],
+                    environment: BTreeMap::new(),
+                    request: RequestBy::Stdin,
+                    origin: format!("pyproject.toml:{number}"),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Returns the commands of targets in a `Makefile` or `justfile` that are named like an agent.
+pub(super) fn of_targets(file: &str, text: &str) -> Vec<FoundCommand> {
+    let (mut found, mut is_agent) = (Vec::new(), false);
+    for (line, number) in text.lines().take(MAX_LINES).zip(1..) {
+        if line.starts_with(['\t', ' ']) {
+            let command = line.trim().trim_start_matches(['@', '-']);
+            if is_agent {
+                found.extend(FoundCommand::parse(command, &format!("{file}:{number}")));
+            }
+        } else if let Some((target, _)) = line.split_once(':') {
+            let target = target.split_whitespace().next().unwrap_or_default();
+            is_agent = ["run", "start"].contains(&target)
+                || AGENT_WORDS.iter().any(|word| target.contains(word));
+        }
+    }
+    found
+}
+
+/// Returns the command that an image starts.
+pub(super) fn of_dockerfile(file: &str, text: &str) -> Vec<FoundCommand> {
+    let mut folder = String::new();
+    let mut found = Vec::new();
+    for (line, number) in text.lines().take(MAX_LINES).zip(1..) {
+        let Some((word, rest)) = line.trim().split_once(' ') else { continue };
+        match word.to_ascii_uppercase().as_str() {
+            "WORKDIR" => rest.trim().trim_end_matches('/').clone_into(&mut folder),
+            "CMD" | "ENTRYPOINT" => {
+                let line = match serde_json::from_str::<Vec<String>>(rest) {
+                    Ok(words) => shlex::try_join(words.iter().map(String::as_str)).ok(),
+                    Err(_) => Some(rest.to_owned()),
+                };
+                let inside = format!("{folder}/");
+                let line = line.map(|line| {
+                    if folder.is_empty() { line } else { line.replace(inside.as_str(), "") }
+                });
+                let origin = format!("{file}:{number}");
+                found.extend(line.and_then(|line| FoundCommand::parse(&line, &origin)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns the commands of the services in a compose file.
+pub(super) fn of_compose(file: &str, document: &Value) -> Vec<FoundCommand> {
+    let services = document.get("services").and_then(Value::as_object).into_iter().flatten();
+    let command = |(name, service): (&String, &Value)| {
+        let line = match service.get("command")? {
+            Value::String(line) => line.clone(),
+            Value::Array(words) => {
+                let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+                shlex::try_join(words?).ok()?
+            }
+            _ => return None,
+        };
+        FoundCommand::parse(&line, &format!("{file}: {}", selftest_text::one_line(name, 40)))
+    };
+    services.take(MAX_LINES).filter_map(command).collect()
+}
+
+/// Returns the commands of a `Procfile`.
+pub(super) fn of_procfile(text: &str) -> Vec<FoundCommand> {
+    let lines = text.lines().take(MAX_LINES).zip(1..);
+    let command = |(line, number): (&str, usize)| {
+        FoundCommand::parse(line.split_once(':')?.1, &format!("Procfile:{number}"))
+    };
+    lines.filter_map(command).collect()
+}
+
+/// Returns the command for a script of the project that no text names.
+pub(super) fn of_script(path: &str) -> Option<FoundCommand> {
+    let runner = match path.rsplit_once('.')?.1 {
+        "py" => "python3",
+        "js" | "mjs" | "cjs" => "node",
+        "rb" => "ruby",
+        "sh" => "sh",
+        _ => return None,
+    };
+    FoundCommand::parse(&format!("{runner} {path}"), path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Option<(Vec<String>, RequestBy)> {
+        FoundCommand::parse(line, "README.md:1").map(|found| (found.words, found.request))
+    }
+
+    fn words(line: &str) -> Vec<String> {
+        parsed(line).map(|(words, _)| words).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_command_is_taken_without_its_example_of_a_request() {
+        let stdin = |line| (parsed(line).unwrap().0.join(" "), parsed(line).unwrap().1);
+        assert_eq!(stdin("$ python3 agent.py"), ("python3 agent.py".to_owned(), RequestBy::Stdin));
+        assert_eq!(
+            stdin("python agent.py \"What is the port?\""),
+            ("python agent.py".to_owned(), RequestBy::Argument)
+        );
+        assert_eq!(
+            stdin("node bin/ask.js --question \"Which port?\" --json"),
+            ("node bin/ask.js --question {prompt} --json".to_owned(), RequestBy::Argument)
+        );
+        assert_eq!(
+            stdin("echo \"Which port?\" | ./agent.sh --quiet"),
+            ("./agent.sh --quiet".to_owned(), RequestBy::Stdin)
+        );
+        assert_eq!(
+            stdin("cd tools && uv run agent.py <question>"),
+            ("uv run agent.py".to_owned(), RequestBy::Argument)
+        );
+        let found = FoundCommand::parse("MODE=plain python3 agent.py", "README.md:1").unwrap();
+        assert_eq!(found.environment["MODE"], "plain");
+    }
+
+    #[test]
+    fn what_installs_tests_or_needs_a_shell_is_left_out() {
+        for line in [
+            "pip install -r requirements.txt",
+            "python3 -m pytest",
+            "python -m venv .venv",
+            "npm run build",
+            "python3 agent.py > out.txt",
+            "python3 agent.py $QUESTION; rm -rf x",
+            "agent",
+            "The agent is python.",
+            "node",
+            "python3 'unclosed",
+            "",
+        ] {
+            assert_eq!(words(line), Vec::<String>::new(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_file_names_one() {
+        let markdown = "# A\n\n```sh\npip install .\npython3 agent.py\n```\n\nOr `./run-bot.sh`.\n";
+        let found = of_markdown("README.md", markdown);
+        let origins: Vec<&str> = found.iter().map(|found| found.origin.as_str()).collect();
+        assert_eq!(origins, ["README.md:5", "README.md:8"]);
+        let package = r#"{"scripts": {"chat": "node chat.js", "test": "node t.js", "n": 3}}"#;
+        assert_eq!(of_package(package)[0].words, ["node", "chat.js"]);
+        let project = "[project.scripts]\nhelper = \"helper.cli:main\"\n[x]\na = \"b:c\"\n";
+        assert_eq!(of_pyproject(project)[0].words[2], "from helper.cli import main; main()");
+        let make = "all:\n\tcargo build\nask:\n\t@python3 ask.py\n";
+        assert_eq!(of_targets("Makefile", make)[0].origin, "Makefile:4");
+        let image = "FROM x\nWORKDIR /app\nCMD [\"python3\", \"/app/agent.py\"]\n";
+        assert_eq!(of_dockerfile("Dockerfile", image)[0].words, ["python3", "agent.py"]);
+        let compose =
+            serde_json::json!({"services": {"bot": {"command": "node bot.js"}, "db": {}}});
+        assert_eq!(of_compose("compose.yaml", &compose)[0].words, ["node", "bot.js"]);
+        assert_eq!(of_procfile("worker: python3 bot.py\n")[0].words, ["python3", "bot.py"]);
+        assert_eq!(of_script("agent.py").unwrap().words, ["python3", "agent.py"]);
+        assert_eq!(of_script("agent.md"), None);
+    }
+
+    #[test]
+    fn an_agent_ranks_before_a_server() {
+        let rank = |line| FoundCommand::parse(line, "x").unwrap().rank();
+        assert!(rank("python3 agent.py \"Which port is it?\"") > rank("python3 agent.py"));
+        assert!(rank("python3 agent.py") > rank("python3 server.py"));
+    }
+}
