@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest_models::{StructuredMode, openai};
+use selftest_models::{StructuredMode, completion};
 
 fuzz_target!(|body: &[u8]| {
     if let Ok(value) = serde_json::from_slice(body) {
-        let _ = openai::parse_reply(&value, StructuredMode::Schema);
+        let _ = completion::parse_reply(&value, StructuredMode::Schema);
     }
 });

@@ -12,6 +12,7 @@ mod model_server;
 mod report;
 mod require;
 mod run;
+mod task_server;
 mod workspace;
 
 // A run, from its start to its reports.
@@ -89,6 +90,7 @@ mod server;
 // What goes wrong.
 mod bad_input;
 mod bad_server;
+mod blame;
 #[cfg(unix)]
 mod faults;
 mod hostile;

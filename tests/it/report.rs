@@ -110,6 +110,12 @@ impl<'a> Case<'a> {
         attempts.iter().filter_map(|attempt| attempt["rejected"].as_str()).collect()
     }
 
+    /// Remarks about the program under test.
+    pub(crate) fn evidence_notes(&self) -> Vec<&'a str> {
+        let notes = self.0["evidence"]["notes"].as_array();
+        notes.map_or(&[][..], Vec::as_slice).iter().filter_map(Value::as_str).collect()
+    }
+
     /// Remarks, such as a reply flow that was not played.
     pub(crate) fn notes(&self) -> Vec<&'a str> {
         let notes = self.0["notes"].as_array().map_or(&[][..], Vec::as_slice);

@@ -6,6 +6,7 @@ use crate::judges::{FETCH_JUDGE, JudgeIdentity};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::setup::{RunSetup, needs_no_generator};
+use crate::trial_answer::TrialAnswer;
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::judge::ask::Judge;
@@ -13,6 +14,8 @@ use selftest_harness::judge::fitness::JudgeFitness;
 use selftest_harness::judge::prompt::{JudgeEvidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::judge::{TEMPLATES as JUDGE_TEMPLATES, Verdict};
 use selftest_harness::scenario::generate::load_templates;
+use selftest_harness::sut::SystemUnderTest;
+use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::locator::{FetchObserver, ModelLocator};
 use selftest_models::prompts::PromptLibrary;
@@ -23,7 +26,13 @@ use selftest_sandbox::{SandboxLevel, SandboxSupport};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Name of the finding about the built-in assistant's model.
+const SUT_MODEL: &str = "SUT model";
+
+/// Maximum time to wait for the answer to a trial question.
+const MAX_ANSWER_TIME: Duration = Duration::from_mins(1);
 
 /// A result of `selftest doctor`.
 #[derive(Debug, Serialize)]
@@ -92,7 +101,10 @@ pub async fn check(project: &Project) -> Result<Findings, AppError> {
     findings.good("configuration", format!("{path}: {scenarios} scenarios"));
     check_folders(project, &resolved, &mut findings);
     check_prompts(project, &resolved.config, &mut findings);
-    check_sut(project, &resolved, &mut findings).await;
+    let sut = check_sut(project, &resolved, &mut findings).await;
+    if let Some(sut) = sut {
+        check_answer(&*sut, &resolved.config, &mut findings).await;
+    }
     check_models(project, &resolved, &mut findings).await;
     Ok(findings)
 }
@@ -106,7 +118,7 @@ pub async fn check_without_models(project: &Project) -> Findings {
             findings.good("configuration", "valid");
             check_folders(project, &resolved, &mut findings);
             check_prompts(project, &resolved.config, &mut findings);
-            check_sut(project, &resolved, &mut findings).await;
+            let _ = check_sut(project, &resolved, &mut findings).await;
             // Missing enforcement is listed by the full check and by every report.
             findings.0.retain(|finding| finding.what != "isolation");
         }
@@ -148,7 +160,13 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
     }
 }
 
-async fn check_sut(project: &Project, resolved: &ResolvedConfig, findings: &mut Findings) {
+/// Checks that the system under test can be started. Returns it unless it is the built-in assistant,
+/// whose model is checked later.
+async fn check_sut(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    findings: &mut Findings,
+) -> Option<Arc<dyn SystemUnderTest>> {
     let redactor = Arc::new(project.redactor(resolved));
     let args = RunSettings::default();
     let setup =
@@ -169,10 +187,27 @@ async fn check_sut(project: &Project, resolved: &ResolvedConfig, findings: &mut 
                 for line in isolation.not_enforced {
                     findings.good("isolation", format!("not enforced here: {line}"));
                 }
+                return Some(sut);
             }
             Err(error) => findings.bad(what, &error, error.hint().map(str::to_owned)),
         },
         Err(failure) => findings.bad(what, &failure.render(false).trim(), None),
+    }
+    None
+}
+
+/// Asks the system under test once, and reports what was seen.
+async fn check_answer(sut: &dyn SystemUnderTest, config: &Config, findings: &mut Findings) {
+    let what = "answer";
+    let limit = Duration::from_secs_f64(config.timeout_seconds).min(MAX_ANSWER_TIME);
+    match TrialAnswer::ask(sut, limit).await {
+        TrialAnswer::Answered(words) => findings.good(what, words),
+        TrialAnswer::Empty => findings.doubtful(
+            what,
+            "answered with nothing".to_owned(),
+            "an empty answer passes only a check that asks for one, such as `equals: \"\"`",
+        ),
+        TrialAnswer::Missing { why, hint } => findings.bad(what, &why, hint),
     }
 }
 
@@ -219,12 +254,17 @@ async fn check_models(project: &Project, resolved: &ResolvedConfig, findings: &m
     );
     let fetch = project.frontend().fetch_observer();
     let chat = config.sut.assistant();
-    let chat = chat.as_ref().map(|chat| ("SUT model", &chat.model));
+    let chat = chat.as_ref().map(|chat| (SUT_MODEL, &chat.model));
     let generator = ("generator model", &config.generator.model);
     let roles = (!needs_no_generator(config)).then_some(generator).into_iter().chain(chat);
     for (what, name) in roles {
         match ready(&mut locator, name, &*fetch).await {
-            Ok(model) => findings.good(what, model.id()),
+            Ok(model) => {
+                findings.good(what, model.id());
+                if what == SUT_MODEL {
+                    check_assistant(project, config, model, findings).await;
+                }
+            }
             Err(error) => findings.bad(what, &error, error.hint()),
         }
     }
@@ -241,6 +281,23 @@ async fn check_models(project: &Project, resolved: &ResolvedConfig, findings: &m
     for line in locator.resolutions() {
         findings.good("chosen", line.clone());
     }
+}
+
+/// Asks the built-in assistant once, without project files.
+async fn check_assistant(
+    project: &Project,
+    config: &Config,
+    model: Arc<dyn ChatModel>,
+    findings: &mut Findings,
+) {
+    let mut library = PromptLibrary::new(&project.folder, selftest_harness::prompts::BUILT_IN);
+    let Some(settings) = config.sut.chat.clone() else { return };
+    if let Err(error) = library.load(CHAT_TEMPLATE) {
+        return findings.bad("answer", &error, None);
+    }
+    let context = config.models.context_tokens;
+    let sut = ChatSut::new(model, Arc::new(library), settings, context, Vec::new());
+    check_answer(&sut, config, findings).await;
 }
 
 async fn ready(

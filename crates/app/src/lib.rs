@@ -50,6 +50,7 @@ mod setup;
 mod skill_creator;
 mod skill_file;
 mod suite_file;
+mod trial_answer;
 mod unfinished;
 
 pub use baseline::read_baseline;

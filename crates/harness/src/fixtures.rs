@@ -210,6 +210,7 @@ fn call(model: &str, reply: &str) -> CallRecord {
         duration_ms: 950,
         finish: Some(FinishReason::Stop),
         raw_reply: Some(reply.to_owned()),
+        notes: Vec::new(),
         first_token: None,
         likelihood: None,
         error: None,

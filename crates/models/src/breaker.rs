@@ -56,7 +56,8 @@ impl Outages {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn record(&self, words: &str) {
+    /// Records that something which every case needs gives no answer any more.
+    pub fn record(&self, words: &str) {
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| words.to_owned());
     }

@@ -27,6 +27,8 @@ pub(crate) enum FailureScope {
     NoAnswer,
     /// The response did not come from a model server.
     NotModelServer,
+    /// The server refuses this account or address, whatever is asked.
+    EveryRequest,
     /// The embedded engine failed and may be unusable.
     Engine,
 }
@@ -76,6 +78,36 @@ pub enum ModelError {
         body: String,
         /// Value of `Retry-After`.
         retry_after: Option<Duration>,
+    },
+    /// The server answered with a redirect to another address.
+    #[error("{endpoint} answered {status}, a redirect to {location}, which is not followed")]
+    Redirected {
+        /// Address.
+        endpoint: String,
+        /// HTTP status.
+        status: u16,
+        /// Target, clipped and without credentials.
+        location: String,
+    },
+    /// The account has no quota or credit left, so that waiting does not help.
+    #[error("{endpoint} answered {status}: the quota is exhausted: {body}")]
+    QuotaExhausted {
+        /// Address.
+        endpoint: String,
+        /// HTTP status.
+        status: u16,
+        /// Response body, clipped and without control characters.
+        body: String,
+    },
+    /// The server asks to wait longer than the call has time.
+    #[error("{why}; it asks to wait {} s, and the limit is {:.0} s", asked.as_secs_f64(), limit.as_secs_f64())]
+    WaitTooLong {
+        /// The server's refusal.
+        why: String,
+        /// The requested wait.
+        asked: Duration,
+        /// The longest wait that is possible.
+        limit: Duration,
     },
     /// A time limit was exceeded.
     #[error("{endpoint} gave {phase} within {} s", after.as_secs_f64())]
@@ -176,15 +208,22 @@ impl ModelError {
         }
     }
 
-    /// Returns true if the server or connection is at fault, and not the request.
+    /// Returns true if the server, the account or the connection is at fault, and not the request.
     pub fn is_outage(&self) -> bool {
         match self.scope() {
-            FailureScope::Connection | FailureScope::NoAnswer | FailureScope::NotModelServer => {
-                true
-            }
-            FailureScope::Request | FailureScope::Engine => {
-                matches!(self, ModelError::CircuitOpen { .. } | ModelError::WrongReply { .. })
-            }
+            FailureScope::Connection
+            | FailureScope::NoAnswer
+            | FailureScope::NotModelServer
+            | FailureScope::EveryRequest => true,
+            FailureScope::Request | FailureScope::Engine => match self {
+                ModelError::CircuitOpen { .. }
+                | ModelError::WrongReply { .. }
+                | ModelError::ModelNotFound { .. }
+                | ModelError::WaitTooLong { .. } => true,
+                // What a client did wrong by its request says something about the request.
+                ModelError::Status { status, .. } => !matches!(status, 400 | 413 | 422),
+                _ => false,
+            },
         }
     }
 
@@ -196,6 +235,9 @@ impl ModelError {
             | ModelError::Protocol { broken: true, .. } => FailureScope::Connection,
             ModelError::Timeout { .. } => FailureScope::NoAnswer,
             ModelError::NotJson { .. } => FailureScope::NotModelServer,
+            ModelError::Redirected { .. }
+            | ModelError::QuotaExhausted { .. }
+            | ModelError::Status { status: 401, .. } => FailureScope::EveryRequest,
             ModelError::Engine { .. } => FailureScope::Engine,
             ModelError::InvalidName { .. }
             | ModelError::ModelNotFound { .. }
@@ -203,6 +245,7 @@ impl ModelError {
             | ModelError::Protocol { .. }
             | ModelError::WrongReply { .. }
             | ModelError::CircuitOpen { .. }
+            | ModelError::WaitTooLong { .. }
             | ModelError::NotRecorded { .. }
             | ModelError::PromptTooLong { .. } => FailureScope::Request,
         }
@@ -222,6 +265,9 @@ impl ModelError {
         let words = match &mut self {
             ModelError::Unreachable { why: words, .. }
             | ModelError::Status { body: words, .. }
+            | ModelError::QuotaExhausted { body: words, .. }
+            | ModelError::Redirected { location: words, .. }
+            | ModelError::WaitTooLong { why: words, .. }
             | ModelError::Protocol { what: words, .. }
             | ModelError::WrongReply { what: words, .. }
             | ModelError::NotJson { what: words, .. }
@@ -252,7 +298,20 @@ impl ModelError {
             ModelError::Status { status: 401 | 403, .. } => {
                 Some("set OPENAI_API_KEY to a key that this server accepts".to_owned())
             }
+            ModelError::Status { status: 404, .. } => Some(
+                "is the address right? that of most servers ends in /v1, without /chat/completions"
+                    .to_owned(),
+            ),
             ModelError::Status { .. } => None,
+            ModelError::Redirected { location, .. } => {
+                Some(format!("use the address that it leads to, if you trust it: {location}"))
+            }
+            ModelError::QuotaExhausted { .. } => {
+                Some("add credit to the account, or use another key or model".to_owned())
+            }
+            ModelError::WaitTooLong { .. } => {
+                Some("run again later, or with fewer calls at once (models.concurrency)".to_owned())
+            }
             ModelError::Timeout { phase, .. } => Some(match phase {
                 TimeoutPhase::Connect => "is the address right and the server running?".to_owned(),
                 TimeoutPhase::FirstByte => {

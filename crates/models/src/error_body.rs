@@ -18,6 +18,19 @@ pub(crate) struct ErrorBody {
     pub(crate) message: String,
     /// Token counts, if the prompt is too long.
     pub(crate) too_long: Option<PromptOverflow>,
+    /// The account's means, as far as the body speaks of them.
+    pub(crate) quota: QuotaState,
+}
+
+/// What an error body says of the account's quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuotaState {
+    /// Nothing.
+    NotMentioned,
+    /// Words that providers use for an exhausted quota, and some for a limit that passes.
+    Mentioned,
+    /// A code for an exhausted quota.
+    Exhausted,
 }
 
 /// A prompt that is too long, with the numbers from the server.
@@ -32,6 +45,22 @@ pub(crate) struct PromptOverflow {
 static TOO_LONG_MESSAGE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?i)exceeds? (the )?(available |maximum |model'?s? )*context|maximum context length|context length exceeded|greater than the context length|prompt is too long|input is too long",
+    )
+    .expect("the pattern is a constant that a test uses")
+});
+
+/// Codes of OpenAI and others for an account without means.
+const QUOTA_CODES: [&str; 5] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_credits",
+    "insufficient_balance",
+];
+
+static QUOTA_MESSAGE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)exceeded your current quota|insufficient (quota|credits?|balance|funds)|credit balance is too low|out of credits|payment required",
     )
     .expect("the pattern is a constant that a test uses")
 });
@@ -62,7 +91,14 @@ impl ErrorBody {
             prompt_tokens: number("n_prompt_tokens"),
             context_tokens: number("n_ctx"),
         });
-        Self { message: selftest_text::one_line(&words, MAX_BYTES), too_long }
+        let has_code =
+            ["code", "type"].iter().any(|name| QUOTA_CODES.iter().any(|code| is(name, code)));
+        let quota = match has_code {
+            true => QuotaState::Exhausted,
+            false if QUOTA_MESSAGE.is_match(&words) => QuotaState::Mentioned,
+            false => QuotaState::NotMentioned,
+        };
+        Self { message: selftest_text::one_line(&words, MAX_BYTES), too_long, quota }
     }
 }
 

@@ -11,11 +11,13 @@ use tokio::sync::Semaphore;
 use super::breaker::CircuitBreaker;
 use super::error::FailureScope;
 use super::redaction_cache::RedactionCache;
-use super::{ChatModel, ChatReply, ChatRequest, ModelError};
+use super::{ChatModel, ChatReply, ChatRequest, ModelError, deadline};
 use selftest_text::redact::Redactor;
 
 /// Maximum wait that a server's `Retry-After` can request.
 const MAX_WAIT: Duration = Duration::from_mins(1);
+/// Longest `Retry-After` after which a server is asked again at all.
+const MAX_HONOURED: Duration = Duration::from_mins(5);
 /// Maximum wait between attempts to reach a server that may be restarting.
 const RESTART_WAIT: Duration = Duration::from_secs(2);
 /// Time limit for a health check of a server that just failed to answer.
@@ -43,7 +45,12 @@ impl GuardedModel {
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         let mut reply = self.inner.chat(request).await.map_err(|error| self.redact_error(error))?;
+        // The first token of a reply is no reply.
+        if request.first_token.is_none() {
+            reply.take_thinking_off();
+        }
         reply.text = self.redactor.apply(&reply.text).into_owned();
+        reply.raw_text = reply.raw_text.map(|raw| self.redactor.apply(&raw).into_owned());
         Ok(reply)
     }
 
@@ -89,10 +96,32 @@ impl GuardedModel {
                 None if restarts => wait.min(RESTART_WAIT),
                 None => wait,
             };
+            if let Some(error) = self.wait_error(&error, wait) {
+                return Err(error);
+            }
             tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
             tokio::time::sleep(wait).await;
             retries += 1;
         }
+    }
+
+    /// Returns the error of a call whose next attempt would come too late.
+    fn wait_error(&self, error: &ModelError, wait: Duration) -> Option<ModelError> {
+        let asked = error.retry_after();
+        let left = deadline::time_left();
+        let is_late = left.is_some_and(|left| asked.unwrap_or(wait) >= left);
+        let is_long = asked.is_some_and(|asked| asked > MAX_HONOURED);
+        if !is_late && !is_long {
+            return None;
+        }
+        let Some(asked) = asked else { return Some(error.clone()) };
+        let limit = left.map_or(MAX_HONOURED, |left| left.min(MAX_HONOURED));
+        let late = ModelError::WaitTooLong { why: error.to_string(), asked, limit };
+        if is_long {
+            // Other calls would be refused as well.
+            self.give_up(false, &late);
+        }
+        Some(late)
     }
 
     /// Reports an error to the breaker. Returns true if the call may be retried.
@@ -123,6 +152,10 @@ impl GuardedModel {
             FailureScope::NotModelServer => {
                 breaker.record_failure(since);
                 self.give_up(true, error)
+            }
+            FailureScope::EveryRequest => {
+                breaker.record_failure(since);
+                self.give_up(false, error)
             }
             FailureScope::Engine => {
                 if self.inner.check().await.is_err() {

@@ -7,21 +7,31 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, AsHeaderName, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::error_body::{ErrorBody, PromptOverflow};
+use super::error_body::{ErrorBody, PromptOverflow, QuotaState};
 use super::model_settings::ModelSettings;
+use super::server_address::ServerAddress;
 use super::{ModelError, TimeoutPhase};
+use selftest_text::normal::readable_json;
 
 /// Maximum size in bytes of a response body.
 const MAX_BODY: usize = 8 * 1024 * 1024;
 
+/// Maximum number of redirects of one request.
+const MAX_REDIRECTS: usize = 5;
+
+/// Header of OpenAI and Azure with a wait in milliseconds.
+const RETRY_AFTER_MS: &str = "retry-after-ms";
+
 /// A server at a base address.
 pub struct HttpEndpoint {
     client: reqwest::Client,
-    base: String,
+    address: ServerAddress,
     /// The last URL posted to, which is usually the next one as well.
     posted: Mutex<Option<(String, Url)>>,
     unreachable_hint: String,
@@ -37,12 +47,14 @@ pub struct HttpResponse {
     /// Complete body.
     pub body: Vec<u8>,
     retry_after: Option<Duration>,
+    /// Target of a redirect.
+    location: Option<String>,
 }
 
 impl HttpResponse {
     #[cfg(test)]
     pub(crate) fn new(status: u16, body: Vec<u8>) -> Self {
-        Self { status, body, retry_after: None }
+        Self { status, body, retry_after: None, location: None }
     }
 
     /// Returns the error message in the body.
@@ -57,19 +69,23 @@ impl HttpResponse {
 }
 
 impl HttpEndpoint {
-    /// Creates an endpoint for `base`, which has no trailing slash. Opens no connection.
+    /// Creates an endpoint at an address, whose credentials take precedence over an
+    /// `Authorization` header. Opens no connection.
     pub fn new(
-        base: &str,
-        headers: HeaderMap,
+        address: ServerAddress,
+        mut headers: HeaderMap,
         settings: &ModelSettings,
         unreachable_hint: String,
     ) -> Result<Self, ModelError> {
         let failed = |error: reqwest::Error| ModelError::Unreachable {
-            endpoint: base.to_owned(),
+            endpoint: address.base().to_owned(),
             why: root_cause(&error),
             hint: unreachable_hint.clone(),
         };
-        let client = client_builder(base)
+        if let Some(credentials) = address.authorization() {
+            headers.insert(AUTHORIZATION, credentials);
+        }
+        let client = client_builder(address.base())
             .default_headers(headers)
             .connect_timeout(settings.connect())
             .redirect(reqwest::redirect::Policy::none())
@@ -77,7 +93,7 @@ impl HttpEndpoint {
             .map_err(failed)?;
         Ok(Self {
             client,
-            base: base.to_owned(),
+            address,
             posted: Mutex::default(),
             unreachable_hint,
             first_byte: settings.first_byte(),
@@ -88,12 +104,12 @@ impl HttpEndpoint {
 
     /// Returns the base address, for messages.
     pub fn base(&self) -> &str {
-        &self.base
+        self.address.base()
     }
 
     /// Sends `GET base + path`.
     pub async fn get(&self, path: &str) -> Result<HttpResponse, ModelError> {
-        self.exchange(self.client.get(format!("{}{path}", self.base))).await
+        self.exchange(self.client.get(self.address.url(path))).await
     }
 
     /// Sends `POST base + path` with a JSON body of about `bytes` bytes.
@@ -109,7 +125,7 @@ impl HttpEndpoint {
         let request = match self.url(path) {
             Some(url) => self.client.post(url),
             // Sending it returns an error that describes the invalid URL.
-            None => self.client.post(format!("{}{path}", self.base)),
+            None => self.client.post(self.address.url(path)),
         };
         let is_json = HeaderValue::from_static("application/json");
         self.exchange(request.header(CONTENT_TYPE, is_json).body(json)).await
@@ -120,7 +136,7 @@ impl HttpEndpoint {
         match &*posted {
             Some((known, url)) if known == path => Some(url.clone()),
             _ => {
-                let url = Url::parse(&format!("{}{path}", self.base)).ok()?;
+                let url = Url::parse(&self.address.url(path)).ok()?;
                 *posted = Some((path.to_owned(), url.clone()));
                 Some(url)
             }
@@ -137,13 +153,27 @@ impl HttpEndpoint {
         &self,
         request: reqwest::RequestBuilder,
     ) -> Result<HttpResponse, ModelError> {
-        let response = tokio::time::timeout(self.first_byte, request.send())
-            .await
-            .map_err(|_| self.timeout_error(TimeoutPhase::FirstByte, self.first_byte))?
-            .map_err(|error| self.transport_error(&error))?;
+        let mut request = request.build().map_err(|error| self.transport_error(&error))?;
+        let mut redirects = 0;
+        let mut response = loop {
+            let again = request.try_clone();
+            let origin = request.url().clone();
+            let response = tokio::time::timeout(self.first_byte, self.client.execute(request))
+                .await
+                .map_err(|_| self.timeout_error(TimeoutPhase::FirstByte, self.first_byte))?
+                .map_err(|error| self.transport_error(&error))?;
+            match (again, followed_redirect(&origin, &response)) {
+                (Some(again), Some(target)) if redirects < MAX_REDIRECTS => {
+                    request = again;
+                    *request.url_mut() = target;
+                    redirects += 1;
+                }
+                _ => break response,
+            }
+        };
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
-        let mut response = response;
+        let location = redirect_target(&response).map(|target| shown_target(&target));
         let mut body = Vec::new();
         while let Some(chunk) =
             response.chunk().await.map_err(|error| self.protocol_error(&error.to_string(), true))?
@@ -154,7 +184,7 @@ impl HttpEndpoint {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(HttpResponse { status, body, retry_after })
+        Ok(HttpResponse { status, body, retry_after, location })
     }
 
     /// Parses the response as JSON if its status is a success.
@@ -162,7 +192,10 @@ impl HttpEndpoint {
         if !(200..300).contains(&answer.status) {
             return Err(self.status_error(answer));
         }
-        serde_json::from_slice(&answer.body).map_err(|_| {
+        // A byte order mark and lone surrogates are repaired; invalid bytes are not.
+        let readable = std::str::from_utf8(&answer.body).ok().map(readable_json);
+        let json = readable.as_ref().map_or(&*answer.body, |json| json.text.as_bytes());
+        serde_json::from_slice(json).map_err(|_| {
             let text = String::from_utf8_lossy(&answer.body);
             let what = match text.trim() {
                 "" => "an empty body".to_owned(),
@@ -173,15 +206,31 @@ impl HttpEndpoint {
                     format!("something that is not JSON: {}", selftest_text::one_line(body, 120))
                 }
             };
-            ModelError::NotJson { endpoint: self.base.clone(), what }
+            ModelError::NotJson { endpoint: self.base().to_owned(), what }
         })
     }
 
     /// Converts a response with an error status to an error.
     pub fn status_error(&self, answer: &HttpResponse) -> ModelError {
-        let ErrorBody { message: words, too_long } = ErrorBody::parse(&answer.body);
+        let endpoint = || self.base().to_owned();
+        let status = answer.status;
+        let ErrorBody { message: words, too_long, quota } = ErrorBody::parse(&answer.body);
+        if let (300..=399, Some(location)) = (status, &answer.location) {
+            let location = location.clone();
+            return ModelError::Redirected { endpoint: endpoint(), status, location };
+        }
+        // Some providers use the same words for a limit that passes, and say when.
+        let is_out_of_quota = match quota {
+            QuotaState::Exhausted => true,
+            QuotaState::Mentioned => answer.retry_after.is_none(),
+            QuotaState::NotMentioned => status == 402,
+        };
+        if is_out_of_quota && matches!(status, 400 | 402 | 403 | 429) {
+            let body = if words.is_empty() { "(empty body)".to_owned() } else { words };
+            return ModelError::QuotaExhausted { endpoint: endpoint(), status, body };
+        }
         // Only for client errors: the message of any other failure may quote arbitrary text.
-        if matches!(answer.status, 400 | 413 | 422)
+        if matches!(status, 400 | 413 | 422)
             && let Some(PromptOverflow { prompt_tokens, context_tokens }) = too_long
         {
             let length = prompt_tokens.map(|tokens| format!("{tokens} tokens"));
@@ -189,8 +238,8 @@ impl HttpEndpoint {
             return ModelError::PromptTooLong { length, limit, most: None };
         }
         ModelError::Status {
-            endpoint: self.base.clone(),
-            status: answer.status,
+            endpoint: endpoint(),
+            status,
             body: if words.is_empty() { "(empty body)".to_owned() } else { words },
             retry_after: answer.retry_after,
         }
@@ -198,11 +247,11 @@ impl HttpEndpoint {
 
     /// Creates an error for a response that violates the protocol.
     pub fn protocol_error(&self, what: &str, broken: bool) -> ModelError {
-        ModelError::Protocol { endpoint: self.base.clone(), what: what.to_owned(), broken }
+        ModelError::Protocol { endpoint: self.base().to_owned(), what: what.to_owned(), broken }
     }
 
     fn timeout_error(&self, phase: TimeoutPhase, after: Duration) -> ModelError {
-        ModelError::Timeout { endpoint: self.base.clone(), phase, after }
+        ModelError::Timeout { endpoint: self.base().to_owned(), phase, after }
     }
 
     fn transport_error(&self, error: &reqwest::Error) -> ModelError {
@@ -210,7 +259,7 @@ impl HttpEndpoint {
             self.timeout_error(TimeoutPhase::Connect, self.connect)
         } else if error.is_connect() {
             ModelError::Unreachable {
-                endpoint: self.base.clone(),
+                endpoint: self.base().to_owned(),
                 why: root_cause(error),
                 hint: self.unreachable_hint.clone(),
             }
@@ -240,17 +289,51 @@ pub fn is_loopback(address: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Returns how long the server asks to wait, given in seconds or as a date relative to the server's
-/// `Date`.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let asked = text(RETRY_AFTER)?;
-    if let Ok(seconds) = asked.parse() {
-        return Some(Duration::from_secs(seconds));
+/// Returns the target of a redirect that repeats the request as it is (307, 308) within one origin.
+/// Prompts and keys must not reach another server.
+pub fn followed_redirect(origin: &Url, response: &reqwest::Response) -> Option<Url> {
+    let target = redirect_target(response)?;
+    let repeats = matches!(response.status().as_u16(), 307 | 308);
+    (repeats && target.origin() == origin.origin()).then_some(target)
+}
+
+/// Returns the target of a redirect.
+pub fn redirect_target(response: &reqwest::Response) -> Option<Url> {
+    if !response.status().is_redirection() {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?;
+    response.url().join(&String::from_utf8_lossy(location.as_bytes())).ok()
+}
+
+/// Formats the target of a redirect without credentials and query.
+fn shown_target(target: &Url) -> String {
+    let mut target = target.clone();
+    // Both fail only for addresses without a host.
+    let _ = target.set_username("");
+    let _ = target.set_password(None);
+    target.set_query(None);
+    selftest_text::one_line(target.as_str(), 200)
+}
+
+/// Returns how long the server asks to wait: `retry-after-ms`, or `Retry-After` in seconds, with or
+/// without a fraction, or as a date relative to the server's `Date`.
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    fn text<'h>(headers: &'h HeaderMap, name: impl AsHeaderName) -> Option<&'h str> {
+        headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+    }
+    // Wrong numbers, such as negative ones, are ignored.
+    let seconds = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
+    if let Some(milliseconds) = text(headers, RETRY_AFTER_MS).and_then(seconds) {
+        return Some(milliseconds / 1000);
+    }
+    let asked = text(headers, RETRY_AFTER)?;
+    if let Some(wait) = seconds(asked) {
+        return Some(wait);
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
     // A date in the past means no wait.
-    Some(date(asked)?.duration_since(date(text(DATE)?)?).unwrap_or_default())
+    Some(date(asked)?.duration_since(date(text(headers, DATE)?)?).unwrap_or_default())
 }
 
 /// Returns the innermost cause of an error, on one line.
@@ -260,4 +343,38 @@ pub fn root_cause(error: &reqwest::Error) -> String {
         cause = next;
     }
     selftest_text::one_line(&cause.to_string(), 200)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_read_in_every_form() {
+        let read = |pairs: &[(&'static str, &'static str)]| {
+            let headers = pairs
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
+            retry_after(&headers.collect())
+        };
+        let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        for (headers, wait) in [
+            (&[("retry-after", "2")][..], seconds(2.0)),
+            (&[("retry-after", " 1.5 ")], seconds(1.5)),
+            (&[("retry-after-ms", "250"), ("retry-after", "9")], seconds(0.25)),
+            (&[("retry-after-ms", "soon"), ("retry-after", "9")], seconds(9.0)),
+            (&[("retry-after", "86400")], seconds(86_400.0)),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:39 GMT"), date], seconds(2.0)),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT"), date], seconds(0.0)),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:39 GMT")], None),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "1e300")], None),
+            (&[("retry-after", "soon")], None),
+            (&[], None),
+        ] {
+            assert_eq!(read(headers), wait, "{headers:?}");
+        }
+    }
 }

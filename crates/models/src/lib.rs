@@ -16,6 +16,8 @@
 pub mod breaker;
 pub mod cassette;
 pub mod choice;
+pub mod completion;
+pub mod deadline;
 mod decision;
 pub mod embedded;
 pub mod error;
@@ -38,7 +40,9 @@ pub mod prices;
 pub mod prompts;
 mod redaction_cache;
 mod reply_validator;
+pub mod server_address;
 pub mod structured;
+pub mod thinking;
 
 use std::sync::Arc;
 
@@ -49,6 +53,7 @@ use serde_json::Value;
 
 pub use decision::DecisionAnswer;
 pub use error::{ModelError, TimeoutPhase};
+use thinking::{SeenThinking, see_thinking};
 
 /// A model that answers a conversation. Dropping the future of a call cancels the call.
 pub trait ChatModel: Send + Sync {
@@ -362,6 +367,8 @@ pub enum FinishReason {
     Repeated,
     /// The model declined, with the provider's message.
     Refusal(String),
+    /// The reply ended within its thinking, so that there is no answer.
+    UnfinishedThinking,
     /// Any other reason reported by the provider.
     Other(String),
 }
@@ -392,6 +399,12 @@ pub struct TokenUsage {
 pub struct ChatReply {
     /// Text without thinking.
     pub text: String,
+    /// The text as the server sent it, if thinking was taken off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_text: Option<String>,
+    /// What was repaired: thinking that was taken off, parameters that the server refuses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Reason why the reply ended.
     pub finish: FinishReason,
     /// Token counts.
@@ -455,6 +468,8 @@ impl ChatReply {
         let (served_model, request_digest) = (None, None);
         Self {
             text,
+            raw_text: None,
+            notes: Vec::new(),
             finish,
             usage,
             structured,
@@ -467,13 +482,38 @@ impl ChatReply {
     }
 
     /// Returns true if the reported token count shows that the server truncated the prompt.
-    /// Tokenizers average at most eight bytes per token, so a lower count means truncation.
+    /// Tokenizers average at most eight bytes per token, so a lower count means truncation. A server
+    /// cuts to the size of its context, so a count below that of any context means something else:
+    /// some servers report 0, or only the tokens that were not in their cache.
     pub fn is_prompt_truncated(&self, request: &ChatRequest) -> bool {
-        self.usage
-            .prompt_tokens
-            .is_some_and(|tokens| tokens.saturating_mul(8) < request.prompt_bytes() as u64)
+        self.usage.prompt_tokens.is_some_and(|tokens| {
+            tokens >= MIN_CONTEXT_TOKENS && tokens.saturating_mul(8) < request.prompt_bytes() as u64
+        })
+    }
+
+    /// Takes thinking off that the server left in the text, and keeps the text as it was.
+    fn take_thinking_off(&mut self) {
+        let answer = match see_thinking(&self.text) {
+            SeenThinking::None => return,
+            SeenThinking::TakenOff { answer } => {
+                let taken = self.text.len() - answer.len();
+                self.notes.push(format!("{taken} bytes of thinking were taken off the content"));
+                answer.to_owned()
+            }
+            SeenThinking::Unfinished => {
+                self.notes.push("the content ended within its thinking".to_owned());
+                if self.finish == FinishReason::Stop {
+                    self.finish = FinishReason::UnfinishedThinking;
+                }
+                String::new()
+            }
+        };
+        self.raw_text = Some(std::mem::replace(&mut self.text, answer));
     }
 }
+
+/// Fewest tokens that a server's context leaves of a prompt that it cut.
+const MIN_CONTEXT_TOKENS: u64 = 500;
 
 /// Estimates the number of tokens of a text: one for every 3.5 bytes. The true number can be lower
 /// or higher.
@@ -506,6 +546,9 @@ pub struct CallRecord {
     pub finish: Option<FinishReason>,
     /// Unmodified reply, clipped.
     pub raw_reply: Option<String>,
+    /// What was repaired: thinking that was taken off, parameters that the server refuses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Likeliest first tokens, if requested, clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Vec<TokenProbability>>,
@@ -585,7 +628,11 @@ pub async fn call_and_record(
         usage: reply.map(|reply| reply.usage).unwrap_or_default(),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         finish: reply.map(|reply| reply.finish.clone()),
-        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, MAX_RECORDED_BYTES)),
+        raw_reply: reply.map(|reply| {
+            let raw = reply.raw_text.as_ref().unwrap_or(&reply.text);
+            selftest_text::clip(raw, MAX_RECORDED_BYTES)
+        }),
+        notes: reply.map(|reply| reply.notes.clone()).unwrap_or_default(),
         first_token: reply
             .and_then(|reply| reply.first_token.as_ref())
             .map(|tokens| tokens.iter().take(MAX_FIRST_TOKENS).cloned().collect()),

@@ -19,6 +19,7 @@ use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
 use super::openai::{self, OpenAiModel};
 use super::redaction_cache::RedactionCache;
+use super::server_address::ServerAddress;
 use super::{ChatModel, ModelError};
 use selftest_text::redact::Redactor;
 
@@ -192,7 +193,7 @@ impl ModelLocator {
     }
 
     async fn resolve_auto(&self) -> (ModelName, Option<String>) {
-        let base = self.ollama_base();
+        let base = ollama::shown_address(&self.ollama_base());
         let why = match self.ollama_models().await {
             Ok(models) => {
                 if let Some((tag, why)) = self.best_model(&models) {
@@ -226,7 +227,7 @@ impl ModelLocator {
     }
 
     async fn resolve_bare(&self, name: &str) -> Result<(ModelName, Option<String>), ModelError> {
-        let base = self.ollama_base();
+        let base = ollama::shown_address(&self.ollama_base());
         let models = self.ollama_models().await;
         if let Ok(models) = &models
             && let Some(tag) = OllamaServer::find_tag(models, name)
@@ -238,7 +239,10 @@ impl ModelLocator {
         let environment = &self.environment;
         let base_url = environment.openai_base_url.as_deref();
         if is_openai && (environment.openai_api_key.is_some() || base_url.is_some()) {
-            let why = format!("an OpenAI name, at {}", base_url.unwrap_or(openai::DEFAULT_BASE));
+            let base = base_url.unwrap_or(openai::DEFAULT_BASE);
+            let shown = ServerAddress::parse_api(base);
+            let shown = shown.map_or_else(|error| error.to_string(), |it| it.base().to_owned());
+            let why = format!("an OpenAI name, at {shown}");
             return Ok((ModelName::OpenAi(name.to_owned()), Some(why)));
         }
         let available: Vec<String> = models.iter().flatten().map(|tag| tag.name.clone()).collect();
@@ -299,7 +303,8 @@ impl ModelLocator {
                 let base = self.environment.openai_base_url.clone();
                 let base = base.unwrap_or_else(|| openai::DEFAULT_BASE.to_owned());
                 let key = self.environment.openai_api_key.as_ref();
-                if key.is_none() && base == openai::DEFAULT_BASE {
+                let is_own = |address: ServerAddress| address.base() == openai::DEFAULT_BASE;
+                if key.is_none() && ServerAddress::parse_api(&base).is_ok_and(is_own) {
                     return Err(ModelError::Engine {
                         what: format!("`{name}` needs OPENAI_API_KEY, which is not set"),
                         hint: Some("set it, or OPENAI_BASE_URL for a local server".to_owned()),

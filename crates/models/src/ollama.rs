@@ -10,11 +10,13 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::completion::is_assistant;
 use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
-use super::openai::{decision_reply, is_assistant};
+use super::openai::decision_reply;
 use super::reply_validator::ReplyValidator;
+use super::server_address::ServerAddress;
 use super::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, StructuredMode, TokenUsage,
     log_probabilities,
@@ -27,7 +29,8 @@ pub const DEFAULT_BASE: &str = "http://127.0.0.1:11434";
 /// `host`, `host:port`, `[ipv6]:port`, `:port`, a URL with or without a path. `0.0.0.0` and `[::]`
 /// mean all addresses to the server; clients use loopback instead.
 pub fn base_address(host: Option<&str>) -> String {
-    let text = host.map(|host| host.trim().trim_matches(['"', '\''])).unwrap_or_default();
+    let text = host.map(|host| host.trim().trim_matches(['"', '\'', '`']).trim());
+    let text = text.unwrap_or_default();
     if text.is_empty() {
         return DEFAULT_BASE.to_owned();
     }
@@ -42,6 +45,10 @@ pub fn base_address(host: Option<&str>) -> String {
         Some(slash) => rest.split_at(slash),
         None => (rest, ""),
     };
+    let (credentials, authority) = match authority.rsplit_once('@') {
+        Some((credentials, authority)) => (format!("{credentials}@"), authority),
+        None => (String::new(), authority),
+    };
     let (host, port) = split_port(authority);
     let valid = |port: &&str| port.parse::<u16>().is_ok();
     let port = port.filter(valid).unwrap_or(default_port);
@@ -51,7 +58,16 @@ pub fn base_address(host: Option<&str>) -> String {
         host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
         host => host.to_owned(),
     };
-    format!("{scheme}://{host}:{port}{}", path.trim_end_matches('/'))
+    // The client appends paths of Ollama's own API.
+    let ends = ["/api/chat", "/api/generate", "/api/tags", "/api", "/v1/chat/completions", "/v1"];
+    let path = path.trim_end_matches('/');
+    let path = ends.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
+    format!("{scheme}://{credentials}{host}:{port}{path}")
+}
+
+/// Returns a base address without credentials, for messages.
+pub fn shown_address(base: &str) -> String {
+    ServerAddress::parse(base).map_or_else(|error| error.to_string(), |it| it.base().to_owned())
 }
 
 fn split_port(authority: &str) -> (&str, Option<&str>) {
@@ -134,7 +150,11 @@ impl OllamaServer {
         let hint = "start it with `ollama serve`, set OLLAMA_HOST to where it listens, or use \
                     --model embedded/smollm2-135m, which needs no server"
             .to_owned();
-        Ok(Self { endpoint: HttpEndpoint::new(base, HeaderMap::new(), settings, hint)? })
+        let address = ServerAddress::parse(base).map_err(|error| ModelError::Engine {
+            what: format!("OLLAMA_HOST: {error}"),
+            hint: Some("write it as host:port or http://host:port".to_owned()),
+        })?;
+        Ok(Self { endpoint: HttpEndpoint::new(address, HeaderMap::new(), settings, hint)? })
     }
 
     /// Returns the base address.
@@ -182,11 +202,12 @@ pub struct OllamaModel {
 impl OllamaModel {
     /// Creates a model without opening a connection.
     pub fn new(name: &str, base: &str, settings: &ModelSettings) -> Result<Self, ModelError> {
+        let server = OllamaServer::new(base, settings)?;
         Ok(Self {
             id: format!("ollama/{name}"),
             name: name.to_owned(),
-            server: OllamaServer::new(base, settings)?,
-            validator: ReplyValidator::new("ollama", name, base, settings),
+            validator: ReplyValidator::new("ollama", name, server.base(), settings),
+            server,
             keep_alive: settings.keep_alive.clone(),
             supports_schema: OnceLock::new(),
             cannot_think: AtomicBool::new(false),
@@ -306,7 +327,8 @@ impl OllamaModel {
         self.validator.check_error(&value)?;
         let mut reply =
             parse_reply(&value, reply_mode(request, takes_schema)).ok_or_else(|| {
-                endpoint.protocol_error("JSON that is not an Ollama chat reply", false)
+                let what = "JSON that is not an Ollama chat reply".to_owned();
+                ModelError::NotJson { endpoint: endpoint.base().to_owned(), what }
             })?;
         reply.served_model = self.validator.check_model(&value)?;
         if request.first_token.is_some() {
@@ -450,6 +472,9 @@ mod tests {
             (Some("https://gpu-box"), "https://gpu-box:443"),
             (Some("https://gpu-box:99/ollama/"), "https://gpu-box:99/ollama"),
             (Some(" 'gpu-box:99999' "), "http://gpu-box:11434"),
+            (Some("ann:secret@gpu-box"), "http://ann:secret@gpu-box:11434"),
+            (Some("http://gpu-box:11434/api/chat"), "http://gpu-box:11434"),
+            (Some("gpu-box:11434/v1"), "http://gpu-box:11434"),
         ] {
             assert_eq!(base_address(host), base, "{host:?}");
         }

@@ -13,14 +13,17 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use super::completion::parse_reply;
 use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
 use super::reply_validator::ReplyValidator;
+use super::server_address::ServerAddress;
 use super::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage, StructuredMode,
     TokenProbability, TokenUsage, WireMessage, log_probabilities,
 };
+use selftest_text::wording::json_members;
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE: &str = "https://api.openai.com/v1";
@@ -38,6 +41,8 @@ struct ServerFeatures {
     /// `max_completion_tokens`.
     max_tokens: bool,
     temperature: bool,
+    /// True if the seed of the sampling is accepted. Mistral and some proxies reject it.
+    seed: bool,
     /// True if the chat template switch of llama.cpp's server and vLLM is accepted. OpenAI's own
     /// server rejects unknown keys.
     thinking_switch: bool,
@@ -52,6 +57,7 @@ impl ServerFeatures {
             string_lengths: !is_openai,
             max_tokens: true,
             temperature: true,
+            seed: true,
             thinking_switch: !is_openai,
             top_logprobs: log_probabilities::MAX_ALTERNATIVES,
         }
@@ -71,6 +77,9 @@ impl ServerFeatures {
         if !matches!(answer.status, 400 | 422 | 501) {
             return None;
         }
+        if self.seed && (names_parameter(answer, "seed")) {
+            return Some(Self { seed: false, ..self });
+        }
         // Servers report an unknown key in different ways.
         let unknown = ["unknown field", "unrecognized", "not permitted", "additional properties"];
         if self.thinking_switch && (names(&["chat_template_kwargs"]) || names(&unknown)) {
@@ -80,7 +89,9 @@ impl ServerFeatures {
         if names(&["max_completion_tokens"]) {
             return self.max_tokens.then_some(Self { max_tokens: false, ..self });
         }
-        if names(&["'temperature'", "\"temperature\""]) && names(&["unsupported", "support"]) {
+        if names(&["'temperature'", "\"temperature\""])
+            && names(&["unsupported", "support", "extra_forbidden", "not permitted"])
+        {
             return self.temperature.then_some(Self { temperature: false, ..self });
         }
         request.schema.as_ref()?;
@@ -96,6 +107,16 @@ impl ServerFeatures {
         names(&format).then_some(Self { mode, ..self })
     }
 
+    /// Describes what is not asked for although the request has it.
+    fn notes(self) -> Vec<String> {
+        let refused = |is_sent: bool, name: &str, loss: &str| {
+            (!is_sent).then(|| format!("asked without `{name}`, which the server refuses: {loss}"))
+        };
+        let seed = refused(self.seed, "seed", "a repeat may give another answer");
+        let temperature = refused(self.temperature, "temperature", "the server's own applies");
+        seed.into_iter().chain(temperature).collect()
+    }
+
     /// Intersects two dialects, since concurrent calls may discover different limits.
     fn intersection(self, other: Self) -> Self {
         let laxer = |mode| match mode {
@@ -108,10 +129,20 @@ impl ServerFeatures {
             string_lengths: self.string_lengths && other.string_lengths,
             max_tokens: self.max_tokens && other.max_tokens,
             temperature: self.temperature && other.temperature,
+            seed: self.seed && other.seed,
             thinking_switch: self.thinking_switch && other.thinking_switch,
             top_logprobs: self.top_logprobs.min(other.top_logprobs),
         }
     }
+}
+
+/// Returns true if an error names this parameter as a word of its own.
+fn names_parameter(answer: &HttpResponse, name: &str) -> bool {
+    let text = String::from_utf8_lossy(&answer.body).to_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
+    })
 }
 
 /// Parses the number of allowed alternatives from an error message: the largest number below the
@@ -161,7 +192,8 @@ struct CompletionRequest<'a> {
     model: &'a str,
     messages: Vec<WireMessage<'a>>,
     stream: bool,
-    seed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,14 +231,18 @@ struct SchemaFormat<'a> {
 
 impl OpenAiModel {
     /// Creates a model. `base` is the part of the URL before `/chat/completions`, usually ending in
-    /// `/v1`. Opens no connection.
+    /// `/v1`, in any form that [`ServerAddress::parse_api`] reads. Opens no connection.
     pub fn new(
         name: &str,
         base: &str,
         key: Option<&SecretString>,
         settings: &ModelSettings,
     ) -> Result<Self, ModelError> {
-        let base = base.trim_end_matches('/');
+        let address = ServerAddress::parse_api(base).map_err(|error| ModelError::Engine {
+            what: format!("OPENAI_BASE_URL: {error}"),
+            hint: Some("write it as http://host:port/v1".to_owned()),
+        })?;
+        let base = address.base().to_owned();
         let mut headers = HeaderMap::new();
         if let Some(key) = key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
@@ -220,13 +256,13 @@ impl OpenAiModel {
             headers.insert(AUTHORIZATION, value);
         }
         let hint = "is OPENAI_BASE_URL right and the server running?".to_owned();
-        let is_openai = Url::parse(base)
+        let is_openai = Url::parse(&base)
             .is_ok_and(|address| address.host_str().is_some_and(|host| host == "api.openai.com"));
         Ok(Self {
             id: format!("openai/{name}"),
             name: name.to_owned(),
-            endpoint: HttpEndpoint::new(base, headers, settings, hint)?,
-            validator: ReplyValidator::new("openai", name, base, settings),
+            endpoint: HttpEndpoint::new(address, headers, settings, hint)?,
+            validator: ReplyValidator::new("openai", name, &base, settings),
             features: Mutex::new(ServerFeatures::assumed(is_openai)),
             supports_logprobs: OnceCell::new(),
             decides_by: OnceCell::new(),
@@ -263,7 +299,7 @@ impl OpenAiModel {
             messages: request.wire_messages(),
             stream: false,
             // Servers accept seeds of at most 63 bits.
-            seed: request.sampling.seed >> 1,
+            seed: dialect.seed.then_some(request.sampling.seed >> 1),
             max_tokens,
             max_completion_tokens,
             temperature: dialect.temperature.then(|| request.temperature()),
@@ -336,11 +372,14 @@ impl OpenAiModel {
                 Some(_) => dialect.mode,
                 None => StructuredMode::Prompt,
             };
+            if is_filtered(&answer) {
+                let filter = FinishReason::Refusal("the provider's content filter".to_owned());
+                return Ok(ChatReply::plain(String::new(), filter));
+            }
             let value = self.endpoint.parse_json(&answer)?;
             self.validator.check_error(&value)?;
-            let mut reply = parse_reply(&value, mode).ok_or_else(|| {
-                self.endpoint.protocol_error("JSON that is not a chat completion", false)
-            })?;
+            let mut reply = parse_reply(&value, mode).ok_or_else(|| self.no_completion(&value))?;
+            reply.notes.extend(dialect.notes());
             reply.served_model = self.validator.check_model(&value)?;
             if request.first_token.is_some() {
                 reply.first_token = first_token(&value);
@@ -354,6 +393,21 @@ impl OpenAiModel {
         let list = self.endpoint.parse_json(&answer).ok()?;
         let names = list.get("data")?.as_array()?.iter();
         Some(names.filter_map(|entry| Some(entry.get("id")?.as_str()?.to_owned())).collect())
+    }
+
+    /// Returns the error for JSON without a completion.
+    fn no_completion(&self, value: &Value) -> ModelError {
+        let is_empty = |choices: &Value| choices.as_array().is_none_or(Vec::is_empty);
+        match value.get("choices") {
+            // Gateways answer so when the model behind them failed, so asking again may help.
+            Some(choices) if is_empty(choices) => {
+                self.endpoint.protocol_error("a chat completion without choices", true)
+            }
+            _ => {
+                let what = format!("JSON that is not a chat completion; {}", json_members(value));
+                ModelError::NotJson { endpoint: self.endpoint.base().to_owned(), what }
+            }
+        }
     }
 
     async fn not_found_error(&self, answer: &HttpResponse) -> ModelError {
@@ -411,60 +465,10 @@ fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
     if thought { None } else { log_probabilities::parse_first_token(tokens) }
 }
 
-/// Parses a chat completion, or returns `None` for other JSON. Ignores `reasoning_content` and
-/// similar fields.
-pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
-    let choice = value.get("choices")?.get(0)?;
-    let message = choice.get("message")?;
-    if !is_assistant(message) {
-        return None;
-    }
-    let text = match message.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        // A refusal has no content.
-        Some(Value::Null) | None => String::new(),
-        Some(Value::Array(parts)) => joined_parts(parts)?,
-        Some(_) => return None,
-    };
-    let refusal = message.get("refusal").and_then(Value::as_str);
-    let reason = match choice.get("finish_reason") {
-        // Not every server says it. One that says null has not finished.
-        None => Some("stop"),
-        Some(reason) => reason.as_str(),
-    };
-    let finish = match (refusal, reason) {
-        (Some(words), _) => FinishReason::Refusal(selftest_text::one_line(words, 200)),
-        (None, None) => FinishReason::Other("no finish_reason".to_owned()),
-        (None, Some("stop")) => FinishReason::Stop,
-        (None, Some("length")) => FinishReason::Length,
-        (None, Some("content_filter")) => {
-            FinishReason::Refusal("the provider's content filter".to_owned())
-        }
-        (None, Some(other)) => FinishReason::Other(selftest_text::one_line(other, 60)),
-    };
-    let count = |name: &str| value.get("usage")?.get(name)?.as_u64();
-    Some(ChatReply {
-        usage: TokenUsage {
-            prompt_tokens: count("prompt_tokens"),
-            completion_tokens: count("completion_tokens"),
-        },
-        structured,
-        ..ChatReply::plain(text, finish)
-    })
-}
-
-/// Returns true for a message of the model; a missing role is taken for its.
-pub(crate) fn is_assistant(message: &Value) -> bool {
-    message.get("role").is_none_or(|role| role.as_str() == Some("assistant"))
-}
-
-/// Joins the text parts of a message, or returns `None` if a part is no text.
-fn joined_parts(parts: &[Value]) -> Option<String> {
-    let text = |part: &Value| match part {
-        Value::String(text) => Some(text.clone()),
-        part => Some(part.get("text")?.as_str()?.to_owned()),
-    };
-    parts.iter().map(text).collect()
+/// Returns true if the server refused the prompt by its content filter.
+fn is_filtered(answer: &HttpResponse) -> bool {
+    matches!(answer.status, 400 | 403)
+        && ["content_filter", "content_policy_violation"].iter().any(|code| answer.mentions(code))
 }
 
 impl ChatModel for OpenAiModel {
@@ -537,25 +541,6 @@ mod tests {
     use super::*;
     use crate::{PromptMessage, ReplySchema, SamplingParameters, ThinkingMode};
 
-    #[test]
-    fn finish_reasons() {
-        let finish = |message: Value, reason: &str| {
-            let value = json!({"choices": [{"message": message, "finish_reason": reason}]});
-            parse_reply(&value, StructuredMode::Schema).unwrap().finish
-        };
-        assert_eq!(finish(json!({"content": "{}"}), "stop"), FinishReason::Stop);
-        assert_eq!(finish(json!({"content": "{}"}), "length"), FinishReason::Length);
-        assert!(matches!(
-            finish(json!({"content": null, "refusal": "I can't"}), "stop"),
-            FinishReason::Refusal(_)
-        ));
-        assert!(matches!(
-            finish(json!({"content": ""}), "content_filter"),
-            FinishReason::Refusal(_)
-        ));
-        assert!(matches!(finish(json!({}), "tool_calls"), FinishReason::Other(_)));
-    }
-
     fn answer(status: u16, message: &str) -> HttpResponse {
         HttpResponse::new(
             status,
@@ -609,6 +594,11 @@ mod tests {
                 ServerFeatures { max_tokens: false, ..all },
             ),
             ("'temperature' is not supported", ServerFeatures { temperature: false, ..all }),
+            ("Unknown parameter: 'seed'.", ServerFeatures { seed: false, ..all }),
+            (
+                "[{\"loc\":[\"body\",\"seed\"],\"msg\":\"Extra inputs are not permitted\"}]",
+                ServerFeatures { seed: false, ..all },
+            ),
             (
                 "body.chat_template_kwargs: Extra inputs",
                 ServerFeatures { thinking_switch: false, ..all },
@@ -678,14 +668,5 @@ mod tests {
         value["choices"][0]["message"]["reasoning_content"] = json!("Hm");
         assert_eq!(first_token(&value), None);
         assert_eq!(first_token(&json!({ "choices": [{ "message": {}, "logprobs": null }] })), None);
-    }
-
-    #[test]
-    fn other_json_is_no_completion() {
-        for value in [json!({}), json!([]), json!({"choices": []}), json!({"error": "x"})] {
-            assert_eq!(parse_reply(&value, StructuredMode::Schema), None, "{value}");
-        }
-        let parts = json!({"choices": [{"message": {"content": [{"type": "text"}]}}]});
-        assert_eq!(parse_reply(&parts, StructuredMode::Schema), None);
     }
 }

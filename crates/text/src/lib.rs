@@ -4,6 +4,7 @@ pub mod digest;
 pub mod escape;
 pub mod file;
 mod named;
+pub mod normal;
 pub mod redact;
 pub mod search;
 pub mod wording;

@@ -2,6 +2,9 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use crate::one_line;
 
 /// Formats a share as whole per cent. Only exactly 1 gives 100, and only exactly 0 gives 0.
 pub fn percent(share: f64) -> String {
@@ -75,6 +78,22 @@ pub fn date_time(at: Timestamp) -> String {
 pub fn date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d").to_string()
 }
+
+/// Names the members of a reply, for a user who has to find out what answered.
+pub fn json_members(reply: &Value) -> String {
+    match reply {
+        Value::Object(members) if members.is_empty() => "the reply has: no members".to_owned(),
+        Value::Object(members) => {
+            let names: Vec<&str> = members.keys().map(String::as_str).collect();
+            format!("the reply has: {}", one_line(&names.join(", "), MAX_MEMBERS))
+        }
+        Value::Array(_) => "the reply is a list".to_owned(),
+        _ => "the reply is no JSON object".to_owned(),
+    }
+}
+
+/// Maximum length of the list of members, in bytes.
+const MAX_MEMBERS: usize = 300;
 
 #[cfg(test)]
 mod tests {

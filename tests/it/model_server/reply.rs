@@ -38,6 +38,8 @@ pub(crate) enum Reply {
     Body(String),
     /// An HTTP error.
     Status { code: u16, retry_after: Option<&'static str>, body: String },
+    /// This status, headers and body.
+    WithHeaders { code: u16, headers: Vec<(&'static str, String)>, body: String },
     /// A web page with status 200.
     Html,
     /// Status 200 and nothing.
@@ -164,6 +166,11 @@ impl Reply {
             Reply::Status { code, retry_after, body } => {
                 let headers = [Some(JSON), retry_after.map(|value| ("retry-after", value))];
                 let headers: Vec<_> = headers.into_iter().flatten().collect();
+                connection.write(code, &headers, body.as_bytes());
+            }
+            Reply::WithHeaders { code, headers, body } => {
+                let headers: Vec<(&str, &str)> =
+                    headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 connection.write(code, &headers, body.as_bytes());
             }
             Reply::Html => {

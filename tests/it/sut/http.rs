@@ -144,7 +144,7 @@ async fn submit(answers: Vec<String>) -> (Result<SutReply, SutError>, String, Ve
 async fn statuses_are_translated() {
     for (body, status, output) in [
         (r#"{"status":"COMPLETE","output":"done"}"#, TaskStatus::Complete, "done"),
-        (r#"{"status":"COMPLETE"}"#, TaskStatus::Complete, ""),
+        (r#"{"status":"COMPLETE","output":""}"#, TaskStatus::Complete, ""),
         (r#"{"status":"COMPLETE","output":{"a":1}}"#, TaskStatus::Complete, r#"{"a":1}"#),
         (
             r#"{"status":"AWAITING_RESPONSE","output":"which?"}"#,
@@ -208,7 +208,7 @@ async fn what_is_wrong_is_said_on_one_line() {
     for (answers, expected) in [
         (
             vec![answer("404 Not Found", "<p>\nno</p>")],
-            "POST {a}/api/tasks answered 404 Not Found: <p> no</p>",
+            "POST {a}/api/tasks answered 404 Not Found: <p> no</p>; hint: correct sut.http.base_url, or the path of the call in sut.http",
         ),
         (
             vec![answer("500 Internal Server Error", "")],
@@ -216,7 +216,7 @@ async fn what_is_wrong_is_said_on_one_line() {
         ),
         (
             vec![json("<html><body>hi")],
-            "POST {a}/api/tasks answered with no JSON but HTML: <html><body>hi",
+            "POST {a}/api/tasks answered with no JSON but HTML: <html><body>hi; hint: is this the address of the API, and not of a proxy or a login page?",
         ),
         (vec![json("ünreadable")], "POST {a}/api/tasks answered with no JSON but text: ünreadable"),
         (vec![json("")], "POST {a}/api/tasks answered with no JSON but an empty body"),
@@ -230,7 +230,7 @@ async fn what_is_wrong_is_said_on_one_line() {
         ),
         (
             vec![task(), json("{}")],
-            "GET {a}/api/tasks/t answered without a status at /status; its keys are: ",
+            "GET {a}/api/tasks/t answered without a status at /status; the reply has: no members",
         ),
         (
             vec![task(), json(r#"{"status":"DONE"}"#)],
@@ -241,7 +241,7 @@ async fn what_is_wrong_is_said_on_one_line() {
                 "HTTP/1.1 302 Found\r\nlocation: http://example.org/\r\ncontent-length: 0\r\n\r\n"
                     .to_owned(),
             ],
-            "POST {a}/api/tasks answered 302 Found to http://example.org/, which is not followed",
+            "POST {a}/api/tasks answered 302 Found to http://example.org/, which is not followed; hint: write the address that it leads to into sut.http.base_url",
         ),
         (
             vec![json(&" ".repeat(5 << 20))],

@@ -15,13 +15,14 @@ use super::{
 use crate::task_status::TaskStatus;
 
 /// Defines the kinds of checks. An entry has a description, a name whose snake_case is the key in
-/// suites, the type of its value, and the function that decides it. `workspace` marks kinds that
-/// inspect the agent's files or run a program.
+/// suites, the type of its value, and the function that decides it. Marks: `workspace` for kinds
+/// that inspect the agent's files or run a program; `deed` for kinds that find what the agent did,
+/// and `fact` for others that do not read the text of the answer.
 macro_rules! check_kinds {
     ($(
         $(#[doc = $doc:literal])+
         $(#[cfg($($cfg:tt)+)])?
-        $name:ident($parameter:ty) $($workspace:ident)? => $decide:expr,
+        $name:ident($parameter:ty) $($mark:ident)* => $decide:expr,
     )+) => {
         /// A requirement that is checked without a model. "The answer" is the last answer of the
         /// case.
@@ -50,7 +51,31 @@ macro_rules! check_kinds {
                 match self {
                     $(
                         $(#[cfg($($cfg)+)])?
-                        Self::$name(_) => is_workspace!($($workspace)?),
+                        Self::$name(_) => is_workspace!($($mark)*),
+                    )+
+                    Self::All(_) | Self::Any(_) | Self::Not(_) => false,
+                }
+            }
+
+            /// Returns true if the kind decides by the text of the last answer. Nested checks are
+            /// not considered.
+            pub(super) const fn reads_answer(&self) -> bool {
+                match self {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$name(_) => is_text!($($mark)*),
+                    )+
+                    Self::All(_) | Self::Any(_) | Self::Not(_) => false,
+                }
+            }
+
+            /// Returns true if the kind finds something that the agent did, which needs no words.
+            /// Nested checks are not considered.
+            pub(super) const fn finds_deed(&self) -> bool {
+                match self {
+                    $(
+                        $(#[cfg($($cfg)+)])?
+                        Self::$name(_) => is_deed!($($mark)*),
                     )+
                     Self::All(_) | Self::Any(_) | Self::Not(_) => false,
                 }
@@ -91,12 +116,45 @@ macro_rules! check_kinds {
     };
 }
 
+/// Expands to true if `workspace` is among the marks.
 macro_rules! is_workspace {
     () => {
         false
     };
-    (workspace) => {
+    (workspace $($rest:ident)*) => {
         true
+    };
+    ($other:ident $($rest:ident)*) => {
+        is_workspace!($($rest)*)
+    };
+}
+
+/// Expands to true if `deed` is among the marks.
+macro_rules! is_deed {
+    () => {
+        false
+    };
+    (deed $($rest:ident)*) => {
+        true
+    };
+    ($other:ident $($rest:ident)*) => {
+        is_deed!($($rest)*)
+    };
+}
+
+/// Expands to true if no mark says that something else than the text of the answer decides.
+macro_rules! is_text {
+    () => {
+        true
+    };
+    (deed $($rest:ident)*) => {
+        false
+    };
+    (fact $($rest:ident)*) => {
+        false
+    };
+    ($other:ident $($rest:ident)*) => {
+        is_text!($($rest)*)
     };
 }
 
@@ -128,44 +186,44 @@ check_kinds! {
     /// Number of characters in the answer, without surrounding whitespace.
     Characters(CountBounds) => answer::characters,
     /// Status of the task after the last answer.
-    Status(TaskStatus) => |status, seen| agent::status(*status, seen),
+    Status(TaskStatus) fact => |status, seen| agent::status(*status, seen),
     /// Number of answers by the system under test.
-    Turns(CountBounds) => agent::turns,
+    Turns(CountBounds) fact => agent::turns,
     /// Number of input and output tokens of the case.
-    Tokens(CountBounds) => agent::tokens,
+    Tokens(CountBounds) fact => agent::tokens,
     /// Duration of the case in seconds.
-    Seconds(DurationBounds) => agent::seconds,
+    Seconds(DurationBounds) fact => agent::seconds,
     /// A program that reads the answer on stdin and decides by its exit code and output.
-    Command(CommandCheck) workspace => command::decide_command,
+    Command(CommandCheck) workspace deed => command::decide_command,
     /// The pattern matches in an answer or in a tool call, written as `name {arguments}`.
-    TranscriptRegex(CheckPattern) => agent::transcript,
+    TranscriptRegex(CheckPattern) deed => agent::transcript,
     /// A tool was called.
-    ToolCalled(ToolCallCheck) => agent::tool_called,
+    ToolCalled(ToolCallCheck) deed => agent::tool_called,
     /// A tool was not called.
-    ToolNotCalled(CheckText) => agent::tool_not_called,
+    ToolNotCalled(CheckText) fact => agent::tool_not_called,
     /// Tools were called in this order, possibly with others in between.
-    ToolsInOrder(ToolNames) => agent::tools_in_order,
+    ToolsInOrder(ToolNames) deed => agent::tools_in_order,
     /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
-    SkillLoaded(CheckText) => skill::loaded,
+    SkillLoaded(CheckText) deed => skill::loaded,
     /// A file was created.
-    FileCreated(CheckText) workspace => files::created,
+    FileCreated(CheckText) workspace deed => files::created,
     /// An existing file was changed.
-    FileChanged(CheckText) workspace => files::changed,
+    FileChanged(CheckText) workspace deed => files::changed,
     /// A file was deleted.
-    FileDeleted(CheckText) workspace => files::deleted,
+    FileDeleted(CheckText) workspace deed => files::deleted,
     /// A file is unchanged.
-    FileUnchanged(CheckText) workspace => files::unchanged,
+    FileUnchanged(CheckText) workspace fact => files::unchanged,
     /// A file exists after the run.
-    FileExists(CheckText) workspace => files::exists,
+    FileExists(CheckText) workspace deed => files::exists,
     /// A file contains a text after the run.
-    FileContains(FileTextCheck) workspace => files::contains,
+    FileContains(FileTextCheck) workspace deed => files::contains,
     /// No other files were created, changed or deleted.
-    OnlyChanges(PathGlobs) workspace => files::only_changes,
+    OnlyChanges(PathGlobs) workspace fact => files::only_changes,
     /// The share of letters in the answer that are capitals: the example of docs/extending.md.
     #[cfg(test)]
     Capitals(super::example::CapitalShare) => super::example::capitals,
     /// A requirement in its author's words that cannot be decided: neither met nor missed.
-    Unknown(CheckText) => |_, _| FactStatement::undecided("nobody can decide it"),
+    Unknown(CheckText) fact => |_, _| FactStatement::undecided("nobody can decide it"),
 }
 
 impl CheckKind {

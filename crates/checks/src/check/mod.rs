@@ -27,13 +27,14 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::{CountBounds, DurationBounds};
-pub use decide::{decide, decide_all};
+pub use decide::{accepts_empty_answer, decide, decide_all};
 pub use error::CheckValueError;
 pub use finding::{CheckFinding, CheckOutcome, CheckSummary};
 pub use json::{JsonCheck, JsonSchemaCheck};
 pub use kind::CheckKind;
 pub use observation::{
     CheckObservation, CommandOutcome, CommandRun, FileChanges, FileContent, ObservedToolCall,
+    is_blank,
 };
 pub use parameters::{
     CheckText, CommandCheck, FileTextCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,

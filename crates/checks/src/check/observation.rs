@@ -35,6 +35,23 @@ pub struct CheckObservation<'a> {
     pub commands: &'a [CommandRun],
 }
 
+impl CheckObservation<'_> {
+    /// Returns true if the last answer has no visible character.
+    pub fn is_answer_empty(&self) -> bool {
+        is_blank(self.output)
+    }
+}
+
+/// Returns true if a text has no visible character.
+pub fn is_blank(text: &str) -> bool {
+    // White space, control characters, and characters of no width.
+    text.chars().all(|c| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}')
+    })
+}
+
 /// One tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedToolCall {

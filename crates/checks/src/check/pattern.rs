@@ -45,7 +45,9 @@ impl CheckPattern {
         if let Some(compiled) = known().get(source) {
             return Ok(Self { source: source.to_owned(), compiled: Arc::clone(compiled) });
         }
-        let compiled = RegexBuilder::new(source)
+        // Answers are composed too.
+        let composed = selftest_text::normal::normalise(source).text;
+        let compiled = RegexBuilder::new(&composed)
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_COMPILED)
             // Bounds the recursion of the pattern parser.

@@ -1,6 +1,79 @@
 //! Deterministic counting of the questions in an answer. Pure.
 
-/// Counts the sentences that end in a question mark, `?` or the full-width `？`.
+/// Returns true for a character that marks a question in any script, apart from the Greek one,
+/// which is a semicolon (see [`ends_in_question`]), and the Spanish `¿`, which has a partner.
+///
+/// The Armenian mark stands within a word, all others at the end of the sentence.
+pub const fn is_question_mark(c: char) -> bool {
+    // In order: Latin, Arabic, Armenian, Ethiopic, double and mixed marks, interrobang, reversed,
+    // presentation forms, full-width, Limbu, Coptic, Vai, Bamum, Chakma.
+    matches!(
+        c,
+        '?' | '؟'
+            | ARMENIAN_MARK
+            | '፧'
+            | '⁇'
+            | '⁈'
+            | '⁉'
+            | '‽'
+            | '⸮'
+            | '︖'
+            | '﹖'
+            | '？'
+            | '᥅'
+            | '⳻'
+            | '꘏'
+            | '꛷'
+            | '𑅃'
+    )
+}
+
+/// The Armenian question mark, which stands above the stressed syllable.
+const ARMENIAN_MARK: char = '՞';
+
+/// Returns true for a letter of the Greek script.
+const fn is_greek(c: char) -> bool {
+    matches!(c, '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}') && !matches!(c, ';' | '·')
+}
+
+/// Returns true for punctuation that may follow the mark at the end of a question.
+const fn may_follow_mark(c: char) -> bool {
+    matches!(
+        c,
+        '*' | '_'
+            | ')'
+            | ']'
+            | '"'
+            | '\''
+            | '”'
+            | '’'
+            | '»'
+            | '」'
+            | '』'
+            | '!'
+            | '！'
+            | '\u{200e}'
+            | '\u{200f}'
+    )
+}
+
+/// Returns true if a line ends in a question.
+pub fn ends_in_question(line: &str) -> bool {
+    let bare = line.trim_end_matches(|c: char| c.is_whitespace() || may_follow_mark(c));
+    let Some(last) = bare.chars().next_back() else { return false };
+    if is_question_mark(last) {
+        return true;
+    }
+    // NFC turns the Greek question mark into a semicolon.
+    if matches!(last, ';' | '\u{37e}') {
+        return bare.chars().rev().find(|c| c.is_alphabetic()).is_some_and(is_greek);
+    }
+    let ended = |c: char| matches!(c, '։' | '.' | '!' | ':');
+    let sentence = bare.trim_end_matches(ended).rsplit(ended).next().unwrap_or_default();
+    sentence.contains(ARMENIAN_MARK)
+}
+
+/// Counts the sentences with a question mark of any script.
 ///
 /// A run such as `??` or `?!` is one question. Ignored are fenced code blocks, inline code,
 /// question marks inside a URL or a word (`a?b`), and marks without any word before them.
@@ -69,18 +142,26 @@ fn closing_run(text: &str, run: usize) -> Option<usize> {
 fn count_in_line(line: &str) -> u32 {
     let mut count = 0;
     let mut has_word = false;
+    let mut letter = ' ';
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
-            '?' | '？' => {
-                // A run of marks is one question, whatever it consists of.
-                let mut wide = c == '？';
-                while let Some(next) = rest.next_if(|&next| matches!(next, '?' | '？' | '!' | '！'))
-                {
-                    wide |= matches!(next, '？' | '！');
+            ';' | '\u{37e}' if is_greek(letter) => {
+                if has_word && ends_sentence(rest.clone()) {
+                    count += 1;
+                    has_word = false;
                 }
-                // Full-width marks are used in languages without spaces, so no space needs to
-                // follow.
+            }
+            c if is_question_mark(c) => {
+                // A run of marks is one question, whatever it consists of.
+                let mut wide = c != '?';
+                while let Some(next) =
+                    rest.next_if(|&next| is_question_mark(next) || matches!(next, '!' | '！'))
+                {
+                    wide |= !matches!(next, '?' | '!');
+                }
+                // Only the Latin mark occurs in addresses and code; others need no space after
+                // them, since some are used in languages without spaces.
                 if has_word && (wide || ends_sentence(rest.clone())) {
                     count += 1;
                     has_word = false;
@@ -88,7 +169,10 @@ fn count_in_line(line: &str) -> u32 {
             }
             // A table cell separator starts a new sentence.
             '|' => has_word = false,
-            c if c.is_alphanumeric() => has_word = true,
+            c if c.is_alphanumeric() => {
+                has_word = true;
+                letter = c;
+            }
             _ => {}
         }
     }
@@ -97,7 +181,7 @@ fn count_in_line(line: &str) -> u32 {
 
 /// Returns true if only closing punctuation precedes the next space.
 fn ends_sentence(mut rest: impl Iterator<Item = char>) -> bool {
-    rest.find(|c| !matches!(c, ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»' | '」' | '』'))
+    rest.find(|c| !may_follow_mark(*c))
         .is_none_or(|next| next.is_whitespace() || matches!(next, '|' | '<' | ',' | ';' | '—'))
 }
 
@@ -131,8 +215,38 @@ mod tests {
             ("Comment ça va ?", 1),
             ("an unpaired ` mark, right?", 1),
             ("\"Why?\" she asked.", 1),
+            ("أي ملف تقصد؟", 1),
+            ("أي ملف تقصد؟ ومتى؟", 2),
+            ("Ποιο αρχείο εννοείς;", 1),
+            ("Ποιο αρχείο εννοείς\u{37e} Και πότε;", 2),
+            ("Ο πρώτος· ο δεύτερος.", 0),
+            ("One; two; three.", 0),
+            ("Ո՞ր ֆայլն ես նկատի ունենում։", 1),
+            ("የትኛው ፋይል ነው፧", 1),
+            ("Which one⁇ Really⁈", 2),
+            ("¿Qué archivo?", 1),
         ] {
             assert_eq!(count_questions(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_line_asks_in_any_script() {
+        for line in [
+            "Which file?",
+            "**Which file?!**",
+            "どのファイルですか？",
+            "أي ملف تقصد؟",
+            "Ποιο αρχείο εννοείς;",
+            "Ո՞ր ֆայլն ես նկատի ունենում։",
+            "የትኛው ፋይል ነው፧",
+            "(which⁇)",
+        ] {
+            assert!(ends_in_question(line), "{line}");
+        }
+        for line in ["", "?no", "One; two;", "It is done.", "Ո՞ր ֆայլը։ Այս մեկը։", "Ναι."]
+        {
+            assert!(!ends_in_question(line), "{line}");
         }
     }
 }

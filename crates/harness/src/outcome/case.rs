@@ -157,10 +157,24 @@ pub enum Interruption {
     NotBegun(String),
     /// A limit of the run (time, tokens, money) was reached before the case started or finished.
     LimitReached(String),
-    /// A model server gave no answer, so that the case could not be run or finished.
+    /// A model server gave no answer, or the system under test could not be started or reached, so
+    /// that the case could not be run or finished.
     ModelUnavailable(String),
     /// The run was interrupted.
     Cancelled,
+}
+
+impl Interruption {
+    /// Adds a remedy to the reason of a missing answer.
+    #[must_use]
+    pub fn with_hint(self, hint: &str) -> Self {
+        let with = |why: String| format!("{why}; hint: {hint}");
+        match self {
+            Interruption::SutError(why) => Interruption::SutError(with(why)),
+            Interruption::SutTimeout(why) => Interruption::SutTimeout(with(why)),
+            other => other,
+        }
+    }
 }
 
 /// A further trial of a case that failed against a baseline.

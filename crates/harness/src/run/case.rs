@@ -26,6 +26,8 @@ use selftest_checks::check::{
     self, Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CommandRun,
 };
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase, Scenario, TaskStatus};
+use selftest_models::breaker::Outages;
+use selftest_models::deadline;
 
 /// Timeout for probing the model server after the system under test timed out.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -119,6 +121,10 @@ impl CaseRun {
             Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
         // Only a case that reached the system under test can have changed anything.
         let spoke = !self.draft.steps.is_empty() || begun;
+        if let Some(hint) = self.draft.evidence.hint.clone() {
+            self.draft.interruption =
+                self.draft.interruption.take().map(|why| why.with_hint(&hint));
+        }
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
             if let Some(sandbox) = &mut self.draft.evidence.sandbox {
@@ -223,7 +229,8 @@ impl CaseRun {
         let runner = Arc::clone(&self.runner);
         let limit = self.planned.limits.timeout;
         let opening = open(&runner, &self.planned, &self.task);
-        let session = match within_time_left(opening, &mut self.remaining, limit).await.0 {
+        let left = &mut self.remaining;
+        let session = match within_time_left(opening, left, limit, &runner.outages).await.0 {
             Ok(session) => session,
             Err(interruption) => return Err(attribute_failure(&runner, interruption).await),
         };
@@ -374,9 +381,16 @@ impl CaseRun {
             Ok(reply) => reply,
             Err(interruption) => return Err(attribute_failure(&self.runner, interruption).await),
         };
+        let name = self.draft.steps.last().map(CaseStep::name).unwrap_or_default();
+        self.draft.notes.extend(reply.notes.iter().map(|note| format!("{name}: {note}")));
         let failed = reply.status == TaskStatus::Error;
-        // Checks may concern files instead of text, so only judged answers must not be empty.
-        if case.needs_judge() && !failed && !reply.output.contains(char::is_alphanumeric) {
+        // Checks may ask for an empty answer, or concern files instead of text.
+        let is_empty = if case.needs_judge() {
+            !reply.output.contains(char::is_alphanumeric)
+        } else {
+            check::is_blank(&reply.output) && !check::accepts_empty_answer(&case.grounds.checks)
+        };
+        if is_empty && !failed {
             let why = "the system under test gave an empty answer".to_owned();
             return Err(Interruption::SutError(why));
         }
@@ -394,9 +408,8 @@ impl CaseRun {
         let session = match &mut self.session {
             Some(session) => session,
             none => {
-                match within_time_left(open(&self.runner, &self.planned, &self.task), left, limit)
-                    .await
-                {
+                let opening = open(&self.runner, &self.planned, &self.task);
+                match within_time_left(opening, left, limit, &self.runner.outages).await {
                     (Ok(session), _) => none.insert(session),
                     (Err(interruption), duration_ms) => return (Err(interruption), duration_ms),
                 }
@@ -406,10 +419,13 @@ impl CaseRun {
             StepKind::Answer => session.submit(input),
             StepKind::Reply(_) => session.reply(input),
         };
-        let (mut reply, duration_ms) = within_time_left(answer, left, limit).await;
+        let (mut reply, duration_ms) =
+            within_time_left(answer, left, limit, &self.runner.outages).await;
         // Redacted before the answer is stored, checked or judged.
         if let Ok(reply) = &mut reply {
-            reply.output = self.runner.redactor.apply(&reply.output).into_owned();
+            let redacted = |text: &str| self.runner.redactor.apply(text).into_owned();
+            reply.output = redacted(&reply.output);
+            reply.raw_output = reply.raw_output.as_deref().map(redacted);
         }
         (reply, duration_ms)
     }
@@ -573,21 +589,28 @@ async fn attribute_failure(runner: &Runner, interruption: Interruption) -> Inter
     }
 }
 
-/// Waits for the system under test within the remaining time, and deducts the time spent.
+/// Waits for the system under test within the remaining time, and deducts the time spent. If it
+/// is lost for all cases, that is recorded in `outages`.
 async fn within_time_left<T>(
     call: impl Future<Output = Result<T, SutError>>,
     left: &mut Duration,
     limit: Duration,
+    outages: &Outages,
 ) -> (Result<T, Interruption>, u64) {
     let started = Instant::now();
-    let result = tokio::time::timeout(*left, call).await;
+    let result = tokio::time::timeout(*left, deadline::within(*left, call)).await;
     let spent = started.elapsed();
     *left = left.saturating_sub(spent);
     let result = if let Ok(result) = result {
         result.map_err(|error| match error {
             SutError::Unavailable { what } => Interruption::ModelUnavailable(what),
+            error @ (SutError::NotStarted { .. } | SutError::Lost { .. }) => {
+                let why = error.message();
+                outages.record(&why);
+                Interruption::ModelUnavailable(why)
+            }
             SutError::Cut { what } => Interruption::AnswerCut(what),
-            error => Interruption::SutError(error.to_string()),
+            SutError::Failed { what } => Interruption::SutError(what),
         })
     } else {
         let why = format!("no answer within {} s", limit.as_secs_f64());

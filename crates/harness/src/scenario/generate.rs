@@ -395,6 +395,9 @@ impl Generator {
             FinishReason::Repeated => {
                 return Err(UnusableReplyError::new("the reply repeated itself without end"));
             }
+            FinishReason::UnfinishedThinking => {
+                return Err(UnusableReplyError::new("the reply ended within its thinking"));
+            }
             FinishReason::Refusal(words) => {
                 return Err(UnusableReplyError(format!("the model refused: {words}")));
             }

@@ -8,6 +8,7 @@ use selftest_text::digest;
 use selftest_text::words::{WordIter, fold};
 
 use crate::prose::normalise_spaces;
+use selftest_checks::check::questions::is_question_mark;
 use selftest_checks::scenario::FileExcerpt;
 
 /// Number of consecutive words that a prompt must not share with its template.
@@ -198,7 +199,7 @@ pub fn truncation_reason(text: &str) -> Option<String> {
     if inner.ends_with("...") || inner.ends_with('…') {
         return Some("the prompt trails off".to_owned());
     }
-    let ended = inner.ends_with(['.', '!', '?', '。', '！', '？']);
+    let ended = inner.ends_with(['.', '!', '。', '！']) || inner.ends_with(is_question_mark);
     if !ended && !quoted {
         return Some("the prompt is cut: it ends without a full stop".to_owned());
     }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::answer::SeenAnswer;
 use super::project::ProjectFile;
 use super::skill::Skill;
 use super::sut_settings::ChatSettings;
@@ -22,6 +23,8 @@ use selftest_models::{
     CallRecord, ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage,
     ReplySchema, SamplingParameters, ThinkingMode, call_and_record,
 };
+use selftest_text::normal::readable_json;
+use selftest_text::redact::Redactor;
 
 /// Path of the assistant's template under `prompts/`.
 pub const TEMPLATE: &str = "sut/read_info.md";
@@ -56,11 +59,9 @@ pub fn reply_schema() -> Value {
     })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct AssistantAnswer {
     status: TaskStatus,
-    output: String,
+    output: SeenAnswer,
 }
 
 impl ChatSut {
@@ -163,11 +164,22 @@ impl ChatSession {
                 // Without tools the list of calls is known to be empty, so that checks on tools can
                 // be decided.
                 let tokens = call.usage.prompt_tokens.zip(call.usage.completion_tokens);
+                // The model behind the reply has redacted it.
+                let reply = answer.output.into_reply(answer.status, &Redactor::default());
+                let reply = match reply {
+                    Ok(reply) => reply,
+                    Err(error) => {
+                        self.failed = Some(Box::new(call));
+                        return Err(error);
+                    }
+                };
+                let notes = call.notes.iter().chain(&reply.notes).cloned().collect();
                 Ok(SutReply {
                     tokens: tokens.map(|(prompt, completion)| prompt + completion),
                     tool_calls: Some(Vec::new()),
                     call: Some(call),
-                    ..SutReply::new(answer.status, answer.output)
+                    notes,
+                    ..reply
                 })
             }
             Err(error) => {
@@ -205,6 +217,12 @@ impl ChatSession {
                 let what = "the model repeated itself without end, and was stopped".to_owned();
                 return Err(SutError::Cut { what });
             }
+            FinishReason::UnfinishedThinking => {
+                self.cut = reply.raw_text.map(|raw| selftest_text::one_line(&raw, MAX_CUT_ANSWER));
+                let what = "the model's reply ended within its thinking, before an answer; \
+                            hint: raise sut.chat.max_tokens, or set sut.chat.think";
+                return Err(SutError::Cut { what: what.to_owned() });
+            }
             FinishReason::Refusal(words) => {
                 return Err(SutError::failed(format!("the model refused: {words}")));
             }
@@ -212,12 +230,36 @@ impl ChatSession {
                 return Err(SutError::failed(format!("the answer ended with `{word}`")));
             }
         }
-        let answer = serde_json::from_str(reply.text.trim()).map_err(|error| {
-            let start = selftest_text::one_line(&reply.text, 120);
-            SutError::failed(format!("the answer is not {{output, status}}: {error}: {start}"))
-        })?;
+        let answer = read_answer(&reply.text)?;
         Ok((answer, reply.text))
     }
+}
+
+/// Reads `{output, status}`.
+fn read_answer(text: &str) -> Result<AssistantAnswer, SutError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Members {
+        status: TaskStatus,
+        #[serde(default, rename = "output")]
+        _output: Option<String>,
+    }
+    let readable = readable_json(text.trim());
+    let unreadable = |error: serde_json::Error| {
+        let what = match text.trim() {
+            "" => "the model's reply is empty".to_owned(),
+            text => {
+                let start = selftest_text::one_line(text, 120);
+                format!("the answer is not {{output, status}}: {error}: {start}")
+            }
+        };
+        SutError::failed(what)
+    };
+    // Parsed as a whole first, so that errors name lines and columns.
+    let Members { status, .. } = serde_json::from_str(&readable.text).map_err(unreadable)?;
+    let whole: Value = serde_json::from_str(&readable.text).map_err(unreadable)?;
+    let output = SeenAnswer::at(&whole, "/output", &readable.changes);
+    Ok(AssistantAnswer { status, output })
 }
 
 /// The values of the template.

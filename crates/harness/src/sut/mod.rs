@@ -6,6 +6,7 @@
 
 pub mod acp;
 pub mod address;
+mod answer;
 pub mod chat;
 pub mod command;
 pub mod example;
@@ -85,8 +86,15 @@ pub enum FixtureSource {
 pub struct SutReply {
     /// Status of the task.
     pub status: TaskStatus,
-    /// Text of the answer.
+    /// Text of the answer, normalised. Empty if the system answered with nothing; without any
+    /// answer there is no reply.
     pub output: String,
+    /// The text as the system wrote it, if it was normalised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_output: Option<String>,
+    /// What was changed before the answer was checked and judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The rule that the status was inferred by, if the system did not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_rule: Option<String>,
@@ -105,8 +113,9 @@ impl SutReply {
     /// Creates an answer without metadata.
     pub fn new(status: TaskStatus, output: impl Into<String>) -> Self {
         let output = output.into();
+        let (raw_output, notes) = (None, Vec::new());
         let (status_rule, call, tool_calls, tokens) = (None, None, None, None);
-        Self { status, output, status_rule, call, tool_calls, tokens }
+        Self { status, output, raw_output, notes, status_rule, call, tool_calls, tokens }
     }
 }
 
@@ -122,6 +131,9 @@ pub struct SutEvidence {
     /// Further remarks, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
+    /// One thing that the user can do about a missing answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
     /// Evidence of its sandbox. Absent if it did not run in one of ours.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<SandboxEvidence>,
@@ -241,7 +253,7 @@ pub struct Isolation {
 /// The system under test gave no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SutError {
-    /// It could not be started. Exits with code 5 if detected before the first case.
+    /// It could not be started, which no other case can either: exit code 5.
     #[error("{what}")]
     NotStarted {
         /// The failure, naming the program, file or address.
@@ -249,10 +261,16 @@ pub enum SutError {
         /// A remedy.
         hint: Option<String>,
     },
-    /// The model behind the built-in assistant gives no answer, which says nothing about the
-    /// assistant.
+    /// The model behind the built-in assistant, or what stands between the harness and the system,
+    /// gives no answer, which says nothing about the system.
     #[error("{what}")]
     Unavailable {
+        /// The failure, naming the server.
+        what: String,
+    },
+    /// The same, and other cases would get no answer either.
+    #[error("{what}")]
+    Lost {
         /// The failure, naming the server.
         what: String,
     },
@@ -276,6 +294,12 @@ impl SutError {
         Self::Failed { what: what.into() }
     }
 
+    /// Returns the message with its hint, on one line.
+    pub fn message(&self) -> String {
+        let hint = self.hint().map(|hint| format!("; hint: {hint}"));
+        format!("{self}{}", hint.unwrap_or_default())
+    }
+
     /// Converts an error of the model behind the built-in assistant.
     pub fn of_model(error: &ModelError) -> Self {
         let what = error.to_string();
@@ -286,7 +310,10 @@ impl SutError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             SutError::NotStarted { hint, .. } => hint.as_deref(),
-            SutError::Unavailable { .. } | SutError::Failed { .. } | SutError::Cut { .. } => None,
+            SutError::Unavailable { .. }
+            | SutError::Lost { .. }
+            | SutError::Failed { .. }
+            | SutError::Cut { .. } => None,
         }
     }
 }

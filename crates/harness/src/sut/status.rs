@@ -16,7 +16,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use selftest_checks::check::questions::{count_questions, prose_lines};
+use selftest_checks::check::questions::{
+    count_questions, ends_in_question, is_question_mark, prose_lines,
+};
 use selftest_checks::scenario::TaskStatus;
 
 /// Minimum number of words before the last sentence for an answer to count as given.
@@ -35,6 +37,9 @@ static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
     )
     .expect("the pattern is a constant, and a test compiles it")
 });
+
+/// The rule for an answer that is there, but empty.
+pub const EMPTY: &str = "an empty answer";
 
 /// Infers the status of a task from this answer, and returns it with the name of the rule.
 ///
@@ -62,22 +67,15 @@ pub fn infer(output: &str) -> Option<(TaskStatus, &'static str)> {
     })
 }
 
-fn ends_in_question(line: &str) -> bool {
-    let bare = line.trim_end_matches(|c: char| {
-        c.is_whitespace() || matches!(c, '*' | '_' | ')' | ']' | '"' | '\'' | '”' | '’' | '!')
-    });
-    bare.ends_with(['?', '？'])
-}
-
 /// Returns the last sentence of a line with its final punctuation mark.
 fn last_sentence(line: &str) -> &str {
     let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     let start = body
         .char_indices()
         .rfind(|&(index, c)| match c {
-            '。' | '？' | '！' => true,
             '.' | '?' | '!' | ':' => body[index + 1..].starts_with(char::is_whitespace),
-            _ => false,
+            '。' | '！' | '։' => true,
+            c => is_question_mark(c) && c != '՞',
         })
         .map_or(0, |(index, c)| index + c.len_utf8());
     line[start..].trim()
@@ -100,6 +98,9 @@ mod tests {
                 "ends in a question",
             ),
             ("どのファイルですか？", "AWAITING_RESPONSE", "ends in a question"),
+            ("أي ملف تقصد؟", "AWAITING_RESPONSE", "ends in a question"),
+            ("Ποιο αρχείο εννοείς;", "AWAITING_RESPONSE", "ends in a question"),
+            ("Ո՞ր ֆայլն ես նկատի ունենում։", "AWAITING_RESPONSE", "ends in a question"),
             ("Would you like A or B?", "AWAITING_RESPONSE", "ends in a question"),
             (
                 "Which one? Please specify the file.",

@@ -164,6 +164,10 @@ pub async fn ask<T>(
                 let detail = "the reply repeated itself without end";
                 return Err(ask_error(UnscoredReason::Truncated, detail));
             }
+            FinishReason::UnfinishedThinking => {
+                let detail = "the reply ended within its thinking, before the answer";
+                return Err(ask_error(UnscoredReason::Truncated, detail));
+            }
             FinishReason::Refusal(words) => return Err(ask_error(UnscoredReason::Refused, &words)),
             FinishReason::Other(word) => vec![format!("the reply ended with `{word}`")],
             FinishReason::Stop => match read(&reply.text) {

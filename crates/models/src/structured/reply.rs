@@ -1,5 +1,6 @@
 //! Strict parsing of a model's reply: one JSON object with unique keys that satisfies its schema.
-//! Nothing is repaired, guessed or defaulted.
+//! Nothing is repaired, guessed or defaulted, but for a byte order mark and escapes that no string
+//! can hold.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -9,6 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use selftest_schema::{Schema, SchemaError};
+use selftest_text::normal::readable_json;
 
 /// Maximum size in bytes of a reply.
 const MAX_REPLY: usize = 64 * 1024;
@@ -40,7 +42,8 @@ impl StrictReader {
 
     /// Parses a complete reply into an object.
     pub fn read(&self, reply: &str) -> Result<Value, ReplyError> {
-        let trimmed = reply.trim();
+        let readable = readable_json(reply.trim());
+        let trimmed = readable.text.trim();
         if trimmed.is_empty() {
             return Err(ReplyError::malformed("the reply is empty"));
         }

@@ -11,6 +11,7 @@ use crate::check::{
     CheckObservation, CheckPattern, CheckText, CountBounds, JsonCheck, OccurrenceBounds,
     SimilarityCheck,
 };
+use selftest_text::normal::normalise;
 use selftest_text::wording::plural;
 
 /// Maximum length of an answer compared character by character, in characters.
@@ -19,7 +20,7 @@ const MAX_COMPARED: usize = 20_000;
 const MAX_BLOCKS: usize = 20;
 
 pub(in crate::check) fn contains(text: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
-    if seen.output.contains(text.as_str()) {
+    if seen.output.contains(&*normalise(text.as_str()).text) {
         FactStatement::new(true, format!("the answer contains {}", quote_text(text.as_str())))
     } else {
         FactStatement::new(
@@ -46,7 +47,8 @@ pub(in crate::check) fn matches(
 }
 
 pub(in crate::check) fn equals(text: &str, seen: &CheckObservation<'_>) -> FactStatement {
-    let (answer, wanted) = (seen.output.trim(), text.trim());
+    let wanted = normalise(text).text;
+    let (answer, wanted) = (seen.output.trim(), wanted.trim());
     FactStatement::new(answer == wanted, format!("the answer is {}", quote_text(answer)))
         .with_demand(format!("{} expected", quote_text(wanted)))
 }
@@ -55,7 +57,8 @@ pub(in crate::check) fn similar(
     similar: &SimilarityCheck,
     seen: &CheckObservation<'_>,
 ) -> FactStatement {
-    let (answer, wanted) = (seen.output.trim(), similar.to.trim());
+    let wanted = normalise(&similar.to).text;
+    let (answer, wanted) = (seen.output.trim(), wanted.trim());
     let (length, other) = (answer.chars().count(), wanted.chars().count());
     let least = similar.at_least;
     let demand = format!("at least {least} expected");
@@ -80,7 +83,7 @@ pub(in crate::check) fn occurrences(
     wanted: &OccurrenceBounds,
     seen: &CheckObservation<'_>,
 ) -> FactStatement {
-    let count = seen.output.matches(wanted.of.as_str()).count() as u64;
+    let count = seen.output.matches(&*normalise(wanted.of.as_str()).text).count() as u64;
     let times = plural(count, "time");
     let fact = format!("{} occurs {times} in the answer", quote_text(wanted.of.as_str()));
     compare_count(count, wanted.bounds, fact)

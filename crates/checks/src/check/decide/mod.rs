@@ -3,10 +3,13 @@
 pub(super) mod agent;
 pub(super) mod answer;
 pub(super) mod command;
+mod empty_answer;
 pub(super) mod files;
 pub(super) mod skill;
 
 use selftest_text::escape::terminal;
+
+pub use empty_answer::accepts_empty_answer;
 
 use super::finding::MAX_SENTENCE;
 use super::{Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CheckSummary};
@@ -20,7 +23,26 @@ const MAX_FINDINGS: usize = 3;
 /// Decides a check. It stays undecided if it is unusable or if the adapter does not report what it
 /// needs.
 pub fn decide(check: &Check, observation: &CheckObservation<'_>) -> CheckFinding {
-    let finding = check.kind.decide(observation).finding();
+    decide_among(check, observation, empty_answer::is_wanted(std::slice::from_ref(check)))
+}
+
+/// Decides a check of a case. An empty answer satisfies no check of its text unless it
+/// `is_empty_wanted`.
+fn decide_among(
+    check: &Check,
+    observation: &CheckObservation<'_>,
+    is_empty_wanted: bool,
+) -> CheckFinding {
+    let is_empty = observation.is_answer_empty();
+    // White space is no answer either.
+    let output = if is_empty { "" } else { observation.output };
+    let observation = &CheckObservation { output, ..*observation };
+    let statement = if is_empty && !is_empty_wanted {
+        empty_answer::statement(check, observation)
+    } else {
+        check.kind.decide(observation)
+    };
+    let finding = statement.finding();
     if let Some(why) = undecidable_reason(check) {
         let sentence = format!("{}: {why}", finding.sentence);
         return CheckFinding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
@@ -44,8 +66,9 @@ fn undecidable_reason(check: &Check) -> Option<&str> {
 
 /// Decides all checks of a case.
 pub fn decide_all(checks: &[Check], observation: &CheckObservation<'_>) -> CheckSummary {
+    let is_empty_wanted = empty_answer::is_wanted(checks);
     let findings: Vec<CheckFinding> =
-        checks.iter().map(|check| decide(check, observation)).collect();
+        checks.iter().map(|check| decide_among(check, observation, is_empty_wanted)).collect();
     let (mut held, mut decided) = (0.0, 0.0);
     for (check, finding) in checks.iter().zip(&findings) {
         let weight = check.weight.get();
@@ -130,27 +153,35 @@ fn join_sentences(statements: &[FactStatement], wanted: CheckOutcome) -> String 
 }
 
 pub(super) fn all(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
-    let statements: Vec<FactStatement> =
-        checks.iter().map(|check| check.kind.decide(seen)).collect();
+    let statements: Vec<_> = checks.iter().map(|check| check.kind.decide(seen)).collect();
+    all_of(&statements)
+}
+
+/// Combines the statements of checks that all have to hold.
+fn all_of(statements: &[FactStatement]) -> FactStatement {
     let outcomes = statements.iter().map(|statement| statement.outcome);
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and);
     FactStatement {
         outcome,
-        fact: join_sentences(&statements, outcome),
+        fact: join_sentences(statements, outcome),
         demand: None,
         negated: false,
     }
 }
 
 pub(super) fn any(checks: &[Check], seen: &CheckObservation<'_>) -> FactStatement {
-    let statements: Vec<FactStatement> =
-        checks.iter().map(|check| check.kind.decide(seen)).collect();
+    let statements: Vec<_> = checks.iter().map(|check| check.kind.decide(seen)).collect();
+    any_of(&statements)
+}
+
+/// Combines the statements of checks of which one has to hold.
+fn any_of(statements: &[FactStatement]) -> FactStatement {
     // By De Morgan: `any` is the negation of `all` over the negated outcomes.
     let outcomes = statements.iter().map(|statement| statement.outcome.negated());
     let outcome = outcomes.fold(CheckOutcome::Held, CheckOutcome::and).negated();
     FactStatement {
         outcome,
-        fact: join_sentences(&statements, outcome),
+        fact: join_sentences(statements, outcome),
         demand: None,
         negated: false,
     }

@@ -10,6 +10,7 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::sut::answer::SeenAnswer;
 use crate::sut::{SutError, SutReply, status};
 use selftest_checks::check;
 use selftest_checks::scenario::TaskStatus;
@@ -244,8 +245,11 @@ impl AgentTurn {
     pub(super) fn reply(&self, end: &TurnEnd, redactor: &Redactor) -> Result<SutReply, SutError> {
         let said = || self.said.iter().rev().filter(|part| !part.text.trim().is_empty());
         let answer = said().find(|part| part.is_named).or_else(|| said().next());
-        let output = answer.map(|part| part.text.trim()).unwrap_or_default();
-        let output = redactor.apply(output).into_owned();
+        let seen = match answer {
+            Some(part) => SeenAnswer::of(part.text.trim(), &[]),
+            None => SeenAnswer::Missing("the agent ended its turn without a word".to_owned()),
+        };
+        let output = seen.text();
         let (status, rule) = match end.reason {
             // Codex ends this way, although the turn was not cancelled.
             StopReason::Cancelled if self.was_refused => {
@@ -256,8 +260,9 @@ impl AgentTurn {
                 let rule = "the agent ended its turn without a word after a permission was refused";
                 (TaskStatus::Error, rule)
             }
-            StopReason::EndTurn => status::infer(&output)
-                .ok_or_else(|| SutError::failed("the agent ended its turn without a word"))?,
+            StopReason::EndTurn => {
+                status::infer(output).unwrap_or((TaskStatus::Complete, status::EMPTY))
+            }
             StopReason::MaxTokens => {
                 (TaskStatus::Error, "the agent stopped at its limit of tokens")
             }
@@ -278,7 +283,7 @@ impl AgentTurn {
             status_rule: Some(rule.to_owned()),
             tool_calls: Some(calls),
             tokens: self.tokens.or(end.tokens),
-            ..SutReply::new(status, output)
+            ..seen.into_reply(status, redactor)?
         })
     }
 }

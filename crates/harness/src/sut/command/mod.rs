@@ -15,12 +15,14 @@
 //! Time limits are up to the caller.
 
 mod check;
+mod diagnosis;
 mod environment;
 mod isolation;
 mod process;
 mod reach;
 mod read_marks;
 mod scratch;
+mod script;
 mod session;
 
 use std::collections::BTreeMap;
@@ -243,6 +245,18 @@ impl CommandSetup {
         Ok(program)
     }
 
+    /// Checks that the script exists, if the program is an interpreter that is started with one.
+    fn check_script(&self) -> Result<(), SutError> {
+        let run = &self.settings.run;
+        let Some(missing) = script::missing_script(run, &self.host.project) else { return Ok(()) };
+        let run = self.host.redactor.apply(&run.join(" ")).into_owned();
+        let (missing, run) = (missing.display(), selftest_text::one_line(&run, 120));
+        Err(SutError::NotStarted {
+            what: format!("there is no {missing}, which `{run}` starts"),
+            hint: Some(format!("correct {}.run in the config", self.section)),
+        })
+    }
+
     fn path(&self) -> &OsStr {
         let own = environment::variable(&self.host.environment, "PATH");
         let set = self.settings.environment.get("PATH").or(own);
@@ -438,6 +452,7 @@ impl SystemUnderTest for CommandSut {
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
             self.setup.program()?;
+            self.setup.check_script()?;
             match self.setup.host.standing() {
                 Ok(standing) => self.setup.check_connections(standing)?,
                 Err(SandboxUnavailableError { what, advice }) => {

@@ -182,6 +182,11 @@ impl ProgramOutput {
         }
     }
 
+    /// Returns what was read and is neither a line nor an answer yet.
+    pub(super) fn pending(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Returns true if an unrequested result has already arrived.
     pub(super) async fn has_early_result(&mut self) -> Result<bool, SutError> {
         // A zero timeout reads only what is in the pipe already.

@@ -14,9 +14,11 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::ChildStdin;
 
 use super::CommandSetup;
+use super::diagnosis::{self, ProgramTrace};
 use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
 use super::read_marks::ReadMarks;
 use super::scratch::ScratchFolder;
+use crate::sut::answer::SeenAnswer;
 use crate::sut::project::{HiddenFiles, Workspace};
 use crate::sut::skill::SKILL_FILE;
 use crate::sut::sut_settings::{COMMAND_SECTION, ProgramProtocol, PromptInput};
@@ -27,6 +29,7 @@ use crate::sut::{
 use selftest_checks::check::{FileChanges, ObservedToolCall};
 use selftest_checks::scenario::TaskStatus;
 use selftest_sandbox::{AttemptCount, CaseGroup, SandboxLevel, SandboxPolicy, read_notes};
+use selftest_text::normal::{decode, decode_json};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -55,6 +58,10 @@ pub(in crate::sut) struct CommandSession {
     stderr: Arc<Mutex<StderrBuffer>>,
     exit: Option<String>,
     other_lines: u32,
+    /// The start of what the program printed that is no answer.
+    printed: String,
+    /// True if the program has answered at least once.
+    has_answered: bool,
     /// The protocol rule that the program violated, if any.
     broken_rule: Option<String>,
     /// Where the skill was put, if there is one.
@@ -96,11 +103,16 @@ pub(in crate::sut) struct GrantedView {
     pub(in crate::sut) redactor: Arc<Redactor>,
 }
 
-/// A line of a `json_lines` program.
+/// A result of a `json_lines` program.
+struct ProgramResult {
+    line: ResultLine,
+    output: SeenAnswer,
+}
+
+/// A line of a `json_lines` program. Its `output` is read separately.
 #[derive(Deserialize)]
 struct ResultLine {
     status: TaskStatus,
-    output: String,
     tool_calls: Option<Vec<ObservedToolCall>>,
     tokens: Option<u64>,
     session_id: Option<String>,
@@ -143,6 +155,8 @@ impl CommandSession {
             stderr: Arc::default(),
             exit: None,
             other_lines: 0,
+            printed: String::new(),
+            has_answered: false,
             broken_rule: None,
             skill,
             read_marks,
@@ -164,6 +178,7 @@ impl CommandSession {
     /// Marks the turn as finished successfully.
     pub(in crate::sut) fn mark_answered(&mut self) {
         self.broken = false;
+        self.has_answered = true;
     }
 
     /// Returns the part of the project that the program may read.
@@ -184,6 +199,7 @@ impl CommandSession {
             ProgramProtocol::Text => self.text_turn(said).await,
         };
         self.broken = answer.is_err();
+        self.has_answered |= answer.is_ok();
         answer
     }
 
@@ -256,10 +272,10 @@ impl CommandSession {
         }
         let mut stdin = process.stdin.take();
         let write = write(stdin.as_mut(), format!("{message}\n").into_bytes());
-        let read = read_result(&mut process.stdout, &mut self.other_lines);
+        let read = read_result(&mut process.stdout, &mut self.other_lines, &mut self.printed);
         let line = while_writing(write, read).await?;
         process.stdin = stdin;
-        let Some(line) = line else {
+        let Some(ProgramResult { line, output }) = line else {
             return Err(self.no_answer().await);
         };
         if let Some(rule) = line.identity_violation(&self.task) {
@@ -271,8 +287,8 @@ impl CommandSession {
             let kept = calls.into_iter().take(MAX_TOOL_CALLS);
             kept.map(|call| redacted(&call, redactor)).collect()
         });
-        let output = redactor.apply(&line.output);
-        Ok(SutReply { tool_calls, tokens: line.tokens, ..SutReply::new(line.status, output) })
+        let reply = output.into_reply(line.status, redactor)?;
+        Ok(SutReply { tool_calls, tokens: line.tokens, ..reply })
     }
 
     /// Returns the error for output that ended before an answer.
@@ -284,11 +300,46 @@ impl CommandSession {
                 let how = describe(status);
                 self.exit = Some(how.clone());
                 self.process = None;
-                format!("the program ended without an answer: {how}")
+                let what = format!("the program ended without an answer: {how}");
+                return self.ended(&what, status.code());
             }
             _ => "the program closed its output without an answer and runs on".to_owned(),
         };
         self.failed(&what)
+    }
+
+    /// Creates the error of a program that ended without an answer.
+    fn ended(&self, what: &str, code: Option<i32>) -> SutError {
+        let error = self.failed(what);
+        if self.has_answered || !diagnosis::could_not_start(code, &self.stderr_text()) {
+            return error;
+        }
+        let hint = Some(format!("correct {}.run in the config", self.setup.section));
+        SutError::NotStarted { what: error.to_string(), hint }
+    }
+
+    /// Returns the redacted stderr so far.
+    fn stderr_text(&self) -> String {
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
+        let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
+        stderr.unwrap_or_default()
+    }
+
+    /// Explains the missing answer of a program that left these files.
+    fn hint(&self, files: &[String]) -> Option<String> {
+        let rest = self.process.as_ref().map(|process| process.stdout.pending());
+        let rest = String::from_utf8_lossy(rest.unwrap_or_default());
+        let redactor = &self.setup.host.redactor;
+        let printed = redactor.apply(&format!("{}{rest}", self.printed)).into_owned();
+        let is_agent = self.setup.section != COMMAND_SECTION;
+        diagnosis::hint(&ProgramTrace {
+            protocol: (!is_agent).then_some(self.setup.speech.protocol),
+            printed: &printed,
+            stderr: &self.stderr_text(),
+            exit: self.exit.as_deref().filter(|_| self.process.is_none()),
+            files,
+            section: self.setup.section,
+        })
     }
 
     /// Creates an error with the last line of stderr, which usually states the reason.
@@ -335,15 +386,20 @@ impl CommandSession {
         let how = status.map_or_else(|| "ended".to_owned(), describe);
         self.exit = Some(how.clone());
         if !status.is_some_and(|status| status.success()) {
-            return Err(self.failed(&format!("the program failed: {how}")));
+            self.printed = clipped(&answer);
+            let code = status.and_then(|status| status.code());
+            return Err(self.ended(&format!("the program failed: {how}"), code));
         }
-        let answer = String::from_utf8_lossy(&answer);
-        let output = self.setup.host.redactor.apply(answer.trim()).into_owned();
-        let Some((status, rule)) = status::infer(&output) else {
+        if answer.is_empty() {
             return Err(self.failed("the program printed no answer"));
-        };
-        self.conversation.push(("Assistant", output.clone()));
-        Ok(SutReply { status_rule: Some(rule.to_owned()), ..SutReply::new(status, output) })
+        }
+        let decoded = decode(&answer);
+        let seen = SeenAnswer::of(decoded.text.trim(), &decoded.changes);
+        let (status, rule) =
+            status::infer(seen.text()).unwrap_or((TaskStatus::Complete, status::EMPTY));
+        let reply = seen.into_reply(status, &self.setup.host.redactor)?;
+        self.conversation.push(("Assistant", reply.output.clone()));
+        Ok(SutReply { status_rule: Some(rule.to_owned()), ..reply })
     }
 }
 
@@ -384,6 +440,13 @@ impl SutSession for CommandSession {
 
     fn close(mut self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         async move {
+            let mut hint = None;
+            if self.broken {
+                let CaseResources { workspace, scratch, .. } = &self.resources;
+                let (folder, notes) = (scratch.path.clone(), scratch.notes());
+                let files = written_files(workspace.clone(), folder, notes).await;
+                hint = self.hint(&files);
+            }
             if let Some(process) = self.process.take() {
                 // A program that failed has had its chance to exit.
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
@@ -392,6 +455,13 @@ impl SutSession for CommandSession {
             self.resources.group = None;
             let read = self.read_marks.look();
             let mut notes = Vec::new();
+            let died = self.exit.as_deref().filter(|exit| {
+                let is_death = exit.starts_with("exit code") || exit.starts_with("killed");
+                is_death && *exit != "exit code 0"
+            });
+            if let Some(exit) = died.filter(|_| self.has_answered && !self.broken) {
+                notes.push(format!("the program ended after its answer, which was kept: {exit}"));
+            }
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
@@ -401,11 +471,10 @@ impl SutSession for CommandSession {
                     self.resources.scratch.path.display()
                 ));
             }
-            let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
-            let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
+            let stderr = Some(self.stderr_text()).filter(|text| !text.is_empty());
             let sandbox = Some(self.sandbox());
             let skill = self.skill.map(|offered| SkillDelivery { offered, read });
-            SutEvidence { stderr, exit: self.exit, notes, sandbox, failed_call: None, skill }
+            SutEvidence { stderr, exit: self.exit, notes, hint, sandbox, failed_call: None, skill }
         }
         .boxed()
     }
@@ -433,6 +502,37 @@ fn prompt(conversation: &[(&'static str, String)]) -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// Returns the files that the program created in its copy of the project, or at the top of its
+/// scratch folder, besides the sandbox's own `notes`.
+async fn written_files(
+    workspace: Option<Workspace>,
+    scratch: PathBuf,
+    notes: PathBuf,
+) -> Vec<String> {
+    let listed = tokio::task::spawn_blocking(move || {
+        let own = [super::WORKSPACE, super::SKILL_FILE];
+        let created = workspace.map(|workspace| workspace.report(&[]).created);
+        let entries = std::fs::read_dir(&scratch).into_iter().flatten().flatten();
+        let others = entries.filter(|entry| entry.path() != notes).filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Caches and settings are no answers.
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            let is_own = name.starts_with('.') || own.contains(&name.as_str());
+            (is_file && !is_own).then_some(name)
+        });
+        let mut files: Vec<String> = created.into_iter().flatten().chain(others).collect();
+        files.sort();
+        files
+    });
+    listed.await.unwrap_or_default()
+}
+
+/// Returns the start of what a program printed.
+fn clipped(printed: &[u8]) -> String {
+    let start = &printed[..printed.len().min(MAX_QUOTE)];
+    String::from_utf8_lossy(start).into_owned()
 }
 
 /// Replaces `{prompt}` with the prompt, or appends it if there is no placeholder.
@@ -473,22 +573,27 @@ async fn while_writing<T>(write: impl Future<Output = ()>, read: impl Future<Out
 async fn read_result(
     output: &mut ProgramOutput,
     other_lines: &mut u32,
-) -> Result<Option<ResultLine>, SutError> {
+    printed: &mut String,
+) -> Result<Option<ProgramResult>, SutError> {
     while let Some(line) = output.line().await? {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let garbage = || {
-            let quote = one_line(&String::from_utf8_lossy(&line), MAX_QUOTE);
-            format!("expected one JSON object with a `type` per line, got: {quote}")
+        let mut garbage = || {
+            *printed = clipped(&line);
+            let quote = one_line(printed, MAX_QUOTE);
+            SutError::failed(format!(
+                "expected one JSON object with a `type` per line, got: {quote}"
+            ))
         };
-        let value: Value =
-            serde_json::from_slice(&line).map_err(|_| SutError::failed(garbage()))?;
+        let decoded = decode_json(&line);
+        let value: Value = serde_json::from_str(&decoded.text).map_err(|_| garbage())?;
         match value.get("type").and_then(Value::as_str) {
             Some("result") => {
+                let output = SeenAnswer::at(&value, "/output", &decoded.changes);
                 let result = ResultLine::deserialize(&value);
-                return result.map(Some).map_err(|error| {
-                    let quote = one_line(&String::from_utf8_lossy(&line), MAX_QUOTE);
+                return result.map(|line| Some(ProgramResult { line, output })).map_err(|error| {
+                    let quote = one_line(&decoded.text, MAX_QUOTE);
                     SutError::failed(format!("the result is not as expected: {error}: {quote}"))
                 });
             }
@@ -500,7 +605,7 @@ async fn read_result(
                     )));
                 }
             }
-            None => return Err(SutError::failed(garbage())),
+            None => return Err(garbage()),
         }
     }
     Ok(None)

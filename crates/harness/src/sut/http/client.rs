@@ -3,14 +3,18 @@
 
 use std::time::Duration;
 
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Client, Method, Url, redirect};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use super::retry::RequestFailure;
 use super::template;
 use crate::sut::SutError;
 use crate::sut::sut_settings::HttpCall;
 use selftest_models::http;
+use selftest_models::server_address::ServerAddress;
+use selftest_text::normal::{TextChange, decode_json};
 use selftest_text::one_line;
 
 /// Maximum size of a response body in bytes.
@@ -21,6 +25,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Timeout for one request. A task API responds at once and is polled.
 const REQUEST_LIMIT: Duration = Duration::from_mins(1);
+
+/// Maximum number of redirects of one request.
+const MAX_REDIRECTS: usize = 5;
 
 /// Maximum length of untrusted text in an error message, in bytes.
 const MAX_QUOTE: usize = 200;
@@ -37,13 +44,26 @@ pub(super) struct TaskClient {
 pub(super) struct RequestError {
     /// Error on one line, with method and address.
     pub(super) what: String,
-    /// The HTTP status, if there was a response.
-    pub(super) status: Option<u16>,
+    pub(super) failure: RequestFailure,
+    /// How long the server asks to wait.
+    pub(super) retry_after: Option<Duration>,
 }
 
-impl From<String> for RequestError {
-    fn from(what: String) -> Self {
-        Self { what, status: None }
+impl RequestError {
+    fn new(failure: RequestFailure, what: String) -> Self {
+        Self { what, failure, retry_after: None }
+    }
+
+    /// Creates the error of a request without a response.
+    fn transport(request: &str, error: &reqwest::Error) -> Self {
+        let failure = if error.is_connect() {
+            RequestFailure::NoConnection
+        } else if error.is_timeout() {
+            RequestFailure::TooSlow
+        } else {
+            RequestFailure::Broken
+        };
+        Self::new(failure, format!("{request}: {}", causes(error)))
     }
 }
 
@@ -55,17 +75,24 @@ pub(super) struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// Parses the body as JSON. The error describes what was received instead.
-    pub(super) fn json(&self) -> Result<Value, RequestError> {
-        serde_json::from_slice(&self.body).map_err(|_| {
-            let text = String::from_utf8_lossy(&self.body);
-            let what = match text.trim_start() {
-                "" => "an empty body".to_owned(),
-                html if html.starts_with('<') => format!("HTML: {}", one_line(html, MAX_QUOTE)),
-                other => format!("text: {}", one_line(other, MAX_QUOTE)),
+    /// Parses the body as JSON, with the changes that were needed to decode it. The error describes
+    /// what was received instead.
+    pub(super) fn json(&self) -> Result<(Value, Vec<TextChange>), RequestError> {
+        let decoded = decode_json(&self.body);
+        let value = serde_json::from_str(&decoded.text).map_err(|_| {
+            let (failure, what) = match decoded.text.trim_start() {
+                "" => (RequestFailure::Unreadable, "an empty body".to_owned()),
+                html if html.starts_with('<') => {
+                    (RequestFailure::WebPage, format!("HTML: {}", one_line(html, MAX_QUOTE)))
+                }
+                other => {
+                    (RequestFailure::Unreadable, format!("text: {}", one_line(other, MAX_QUOTE)))
+                }
             };
-            format!("{} answered with no JSON but {what}", self.request).into()
-        })
+            let what = format!("{} answered with no JSON but {what}", self.request);
+            RequestError::new(failure, what)
+        })?;
+        Ok((value, decoded.changes))
     }
 }
 
@@ -75,23 +102,34 @@ impl TaskClient {
             what,
             hint: Some("write sut.http.base_url as http://host:port".to_owned()),
         };
-        let shown = one_line(base, MAX_QUOTE);
-        let base: Url = base
+        let address = ServerAddress::parse(base).map_err(|error| not_started(error.to_string()))?;
+        let shown = address.base();
+        // The paths of the calls would come behind the query.
+        if !base.contains("://") || address.url("") != shown {
+            return Err(not_started(format!("`{shown}` is no plain http:// address")));
+        }
+        let base: Url = shown
             .parse()
             .map_err(|error| not_started(format!("`{shown}` is no address: {error}")))?;
-        let plain = base.query().is_none() && base.fragment().is_none();
-        if !matches!(base.scheme(), "http" | "https") || base.host().is_none() || !plain {
-            return Err(not_started(format!("`{shown}` is no HTTP address")));
+        let mut headers = HeaderMap::new();
+        if let Some(credentials) = address.authorization().filter(|_| token.is_none()) {
+            headers.insert(AUTHORIZATION, credentials);
         }
         let builder = http::client_builder(base.as_str())
+            .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             .timeout(REQUEST_LIMIT)
-            // Prompts and the token must not reach another host.
+            // Prompts and the token must not reach another host: see `send`.
             .redirect(redirect::Policy::none());
         let client = builder.build().map_err(|error| {
             not_started(format!("cannot build a client for {shown}: {}", causes(&error)))
         })?;
         Ok(Self { client, base, token })
+    }
+
+    /// Returns the address without credentials.
+    pub(super) fn base(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
     }
 
     /// Returns true if the server runs on this machine.
@@ -102,7 +140,8 @@ impl TaskClient {
     /// Checks that a server responds at the address.
     pub(super) async fn reach(&self) -> Result<(), RequestError> {
         let answer = self.client.get(self.base.clone()).send().await;
-        answer.map(drop).map_err(|error| format!("GET {}: {}", self.base, causes(&error)).into())
+        let request = format!("GET {}", self.base);
+        answer.map(drop).map_err(|error| RequestError::transport(&request, &error))
     }
 
     /// Sends a call with these values in its templates. Any status but 2xx is an error.
@@ -117,13 +156,15 @@ impl TaskClient {
             template::path(&call.path, values)
         );
         let request = format!("{} {address}", call.method);
-        let address: Url = address.parse().map_err(|error| format!("{request}: {error}"))?;
+        let invalid = |what: String| RequestError::new(RequestFailure::Invalid, what);
+        let address: Url =
+            address.parse().map_err(|error| invalid(format!("{request}: {error}")))?;
         // A path such as `@host/` would change the origin and leak the token.
         if address.origin() != self.base.origin() {
-            return Err(format!("{request} leads to another server than {}", self.base).into());
+            return Err(invalid(format!("{request} leads to another server than {}", self.base)));
         }
         let method: Method =
-            call.method.parse().map_err(|_| format!("{request}: unknown method"))?;
+            call.method.parse().map_err(|_| invalid(format!("{request}: unknown method")))?;
         let mut builder = self.client.request(method, address);
         if let Some(token) = &self.token {
             builder = builder.bearer_auth(token.expose_secret());
@@ -131,16 +172,28 @@ impl TaskClient {
         if let Some(body) = &call.body {
             builder = builder.json(&template::body(body, values));
         }
-        let mut response =
-            builder.send().await.map_err(|error| format!("{request}: {}", causes(&error)))?;
+        let transport = |error: reqwest::Error| RequestError::transport(&request, &error);
+        let mut sent = builder.build().map_err(transport)?;
+        let mut redirects = 0;
+        let mut response = loop {
+            let (origin, again) = (sent.url().clone(), sent.try_clone());
+            let response = self.client.execute(sent).await.map_err(transport)?;
+            match (again, http::followed_redirect(&origin, &response)) {
+                (Some(again), Some(target)) if redirects < MAX_REDIRECTS => {
+                    sent = again;
+                    *sent.url_mut() = target;
+                    redirects += 1;
+                }
+                _ => break response,
+            }
+        };
         let status = response.status();
         let mut body = Vec::new();
-        while let Some(chunk) =
-            response.chunk().await.map_err(|error| format!("{request}: {}", causes(&error)))?
-        {
+        while let Some(chunk) = response.chunk().await.map_err(transport)? {
             // Checked for each chunk, because a response need not state its length.
             if body.len() + chunk.len() > MAX_BODY {
-                return Err(format!("{request} answered with more than {MAX_BODY} bytes").into());
+                let what = format!("{request} answered with more than {MAX_BODY} bytes");
+                return Err(RequestError::new(RequestFailure::Unreadable, what));
             }
             body.extend_from_slice(&chunk);
         }
@@ -157,7 +210,8 @@ impl TaskClient {
         let after = if text.is_empty() { String::new() } else { format!(": {text}") };
         Err(RequestError {
             what: format!("{request} answered {status}{}{after}", location.unwrap_or_default()),
-            status: Some(status.as_u16()),
+            failure: RequestFailure::Status(status.as_u16()),
+            retry_after: http::retry_after(response.headers()),
         })
     }
 }

@@ -5,9 +5,11 @@
 //! output differs from before the reply, or if a running status was seen since. An identical
 //! question is accepted only after [`GRACE`] has passed.
 //!
-//! Time limits of a case are up to the caller.
+//! Requests that may be repeated are sent again within the time limit of the case, see [`retry`]. The
+//! limit itself is up to the caller.
 
 mod client;
+mod retry;
 mod template;
 
 use std::sync::Arc;
@@ -18,18 +20,26 @@ use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
 
+use super::answer::SeenAnswer;
 use super::skill::Skill;
 use super::sut_settings::{HttpCall, HttpSettings};
 use super::{
     Isolation, SkillDelivery, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest,
 };
-use client::{HttpAnswer, TaskClient};
+use client::{HttpAnswer, RequestError, TaskClient};
+use retry::{RequestBlame, RequestFailure, RequestRole};
 use selftest_checks::scenario::TaskStatus;
+use selftest_models::deadline;
+use selftest_text::normal::TextChange;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
+use selftest_text::wording::{json_members, plural};
 
 /// Time for which an unchanged question after a reply is assumed to be stale.
 pub const GRACE: Duration = Duration::from_secs(5);
+
+/// Time for repeated requests if the caller has no limit.
+const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Timeout for cancelling a task.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -67,7 +77,7 @@ impl HttpSut {
 
 impl SystemUnderTest for HttpSut {
     fn describe(&self) -> String {
-        format!("http {}", self.shared.redactor.apply(&self.shared.settings.base_url))
+        format!("http {}", self.shared.redactor.apply(self.shared.client.base()))
     }
 
     fn isolation(&self) -> Isolation {
@@ -104,6 +114,15 @@ impl SystemUnderTest for HttpSut {
         .boxed()
     }
 
+    fn check_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        async {
+            let reached = self.shared.client.reach().await;
+            let what = |error: RequestError| self.shared.redactor.apply(&error.what).into_owned();
+            reached.map_err(|error| SutError::Lost { what: what(error) })
+        }
+        .boxed()
+    }
+
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
         let HttpCall { path, body, .. } = &self.shared.settings.submit;
         let body = body.as_ref().map(Value::to_string).unwrap_or_default();
@@ -130,7 +149,8 @@ impl SystemUnderTest for HttpSut {
             task: task.clone(),
             task_id: None,
             shown: None,
-            without_output: None,
+            is_known: false,
+            repeated: Vec::new(),
         };
         async move { Ok(Box::new(session) as Box<dyn SutSession>) }.boxed()
     }
@@ -142,19 +162,21 @@ struct HttpSession {
     task: SutTask,
     task_id: Option<String>,
     /// The last terminal status and output.
-    shown: Option<(TaskStatus, String)>,
-    /// The keys of the first terminal response without an output.
-    without_output: Option<String>,
+    shown: Option<(TaskStatus, SeenAnswer)>,
+    /// True if the server has shown a status of the task.
+    is_known: bool,
+    /// The failures after which a request was sent again.
+    repeated: Vec<String>,
 }
 
 /// The state shown by a poll.
 enum PollState {
     Running,
-    Terminal(TaskStatus, String),
+    Terminal(TaskStatus, SeenAnswer),
 }
 
 impl HttpSession {
-    async fn call(&self, call: &HttpCall, said: (&str, &str)) -> Result<HttpAnswer, SutError> {
+    async fn send(&self, call: &HttpCall, said: (&str, &str)) -> Result<HttpAnswer, RequestError> {
         let mut values = vec![
             ("session_id", self.task.session_id.as_str()),
             ("task_group_id", self.task.task_group_id.as_str()),
@@ -163,21 +185,90 @@ impl HttpSession {
             said,
         ];
         values.extend(self.task_id.as_deref().map(|id| ("task_id", id)));
-        self.shared.client.send(call, &values).await.map_err(|failure| {
-            let mut what = self.shared.redactor.apply(&failure.what).into_owned();
-            if failure.status == Some(409) {
-                what.push_str(" (409: the task is not waiting for a reply)");
+        self.shared.client.send(call, &values).await
+    }
+
+    fn role(&self, call: &HttpCall) -> RequestRole {
+        let is_idempotent = matches!(call.method.as_str(), "GET" | "PUT" | "DELETE");
+        RequestRole { is_idempotent, is_known: self.is_known }
+    }
+
+    /// Sends a call, and again after a failure that may pass, as long as the case has time.
+    async fn call(&mut self, call: &HttpCall, said: (&str, &str)) -> Result<HttpAnswer, SutError> {
+        let role = self.role(call);
+        let started = Instant::now();
+        let mut failed = 0;
+        loop {
+            let error = match self.send(call, said).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if !error.failure.may_repeat(role) {
+                return Err(self.failed(&error, role));
             }
-            SutError::failed(what)
-        })
+            let spent = started.elapsed();
+            let limit = RETRY_LIMIT.saturating_sub(spent);
+            let left = deadline::time_left().unwrap_or(limit);
+            let asked = error.retry_after;
+            let Some(pause) = retry::pause(error.failure, asked, failed, spent, left) else {
+                let times = match (asked, failed) {
+                    (Some(asked), _) if asked >= left => format!(
+                        "; it asks to wait {} s, and the case has {:.0} s left",
+                        asked.as_secs_f64(),
+                        left.as_secs_f64()
+                    ),
+                    (_, 0) => String::new(),
+                    _ => format!("; asked {} times in {:.0} s", failed + 1, spent.as_secs_f64()),
+                };
+                let what = format!("{}{times}", error.what);
+                return Err(self.failed(&RequestError { what, ..error }, role));
+            };
+            failed += 1;
+            self.repeated.push(match error.failure {
+                RequestFailure::Status(status) => status.to_string(),
+                RequestFailure::NoConnection => "no connection".to_owned(),
+                _ => "a broken connection".to_owned(),
+            });
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Returns the error of the session for a request that is not sent again.
+    fn failed(&self, error: &RequestError, role: RequestRole) -> SutError {
+        let mut what = self.shared.redactor.apply(&error.what).into_owned();
+        if error.failure == RequestFailure::Status(409) {
+            what.push_str(" (409: the task is not waiting for a reply)");
+        }
+        let blame = error.failure.blame(role);
+        if blame != RequestBlame::System
+            && let Some(hint) = error.failure.hint()
+        {
+            what += &format!("; hint: {hint}");
+        }
+        match blame {
+            RequestBlame::System => SutError::failed(what),
+            RequestBlame::Infrastructure => SutError::Unavailable { what },
+            RequestBlame::Outage => SutError::Lost { what },
+        }
+    }
+
+    /// Parses a response.
+    fn json(
+        &self,
+        call: &HttpCall,
+        answer: &HttpAnswer,
+    ) -> Result<(Value, Vec<TextChange>), SutError> {
+        answer.json().map_err(|error| self.failed(&error, self.role(call)))
     }
 
     async fn submit_task(&mut self, prompt: &str) -> Result<SutReply, SutError> {
-        let settings = &self.shared.settings;
+        let shared = Arc::clone(&self.shared);
+        let settings = &shared.settings;
         let answer = self.call(&settings.submit, ("prompt", prompt)).await?;
-        let body = answer.json().map_err(|error| SutError::failed(error.what))?;
+        let (body, _) = self.json(&settings.submit, &answer)?;
         self.task_id = Some(task_id(&body, &settings.task_id).map_err(|why| {
-            SutError::failed(format!("{} answered without a usable task id: {why}", answer.request))
+            let request = &answer.request;
+            SutError::failed(format!("{request} answered without a usable task id: {why}"))
         })?);
         self.wait(None).await
     }
@@ -187,10 +278,11 @@ impl HttpSession {
         let Some(call) = &self.shared.settings.cancel else {
             return "the API has no way to stop it".to_owned();
         };
-        match tokio::time::timeout(CANCEL_LIMIT, self.call(call, ("reply", ""))).await {
+        match tokio::time::timeout(CANCEL_LIMIT, self.send(call, ("reply", ""))).await {
             Ok(Ok(_)) => "it was cancelled".to_owned(),
             Ok(Err(error)) => {
-                format!("it could not be cancelled: {}", one_line(&error.to_string(), 200))
+                let why = self.shared.redactor.apply(&error.what);
+                format!("it could not be cancelled: {}", one_line(&why, 200))
             }
             Err(_) => "it could not be cancelled: the server is silent".to_owned(),
         }
@@ -201,29 +293,34 @@ impl HttpSession {
             return Err(SutError::failed("a reply needs a task before it"));
         }
         let before = self.shown.take();
-        self.call(&self.shared.settings.reply, ("reply", reply)).await?;
+        let shared = Arc::clone(&self.shared);
+        self.call(&shared.settings.reply, ("reply", reply)).await?;
         self.wait(before).await
     }
 
     /// Polls until the task reaches a terminal status; `before` is what it showed before a reply.
     async fn wait(
         &mut self,
-        mut before: Option<(TaskStatus, String)>,
+        mut before: Option<(TaskStatus, SeenAnswer)>,
     ) -> Result<SutReply, SutError> {
-        let pause = self.shared.settings.poll_seconds;
+        let shared = Arc::clone(&self.shared);
+        let pause = shared.settings.poll_seconds;
         let pause = Duration::try_from_secs_f64(pause).unwrap_or(Duration::from_millis(500));
         let started = Instant::now();
         // The caller's time limit ends this loop.
         loop {
-            let answer = self.call(&self.shared.settings.poll, ("reply", "")).await?;
+            let answer = self.call(&shared.settings.poll, ("reply", "")).await?;
             match self.read(&answer)? {
                 PollState::Running => before = None,
                 PollState::Terminal(status, output) => {
                     let shown = (status, output);
                     if before.as_ref() != Some(&shown) || started.elapsed() >= GRACE {
                         self.shown = Some(shown.clone());
-                        let output = self.shared.redactor.apply(&shown.1).into_owned();
-                        return Ok(SutReply::new(status, output));
+                        let reply = shown.1.into_reply(status, &shared.redactor);
+                        return reply.map_err(|error| {
+                            let hint = "hint: correct sut.http.output";
+                            SutError::failed(format!("{error}; {hint}"))
+                        });
                     }
                 }
             }
@@ -234,31 +331,35 @@ impl HttpSession {
     fn read(&mut self, answer: &HttpAnswer) -> Result<PollState, SutError> {
         let shared = Arc::clone(&self.shared);
         let settings = &shared.settings;
-        let body = answer.json().map_err(|error| SutError::failed(error.what))?;
+        let (body, decoding) = self.json(&settings.poll, answer)?;
         let word = body.pointer(&settings.status).and_then(Value::as_str).ok_or_else(|| {
             SutError::failed(format!(
                 "{} answered without a status at {}; {}",
                 answer.request,
                 settings.status,
-                describe_keys(&body)
+                json_members(&body)
             ))
         })?;
-        let output = text_at(&body, &settings.output);
+        self.is_known = true;
+        let output = SeenAnswer::at(&body, &settings.output, &decoding);
         let words = &settings.status_words;
         let is = |list: &[String]| list.iter().any(|known| known == word);
         if is(&words.running) {
             Ok(PollState::Running)
         } else if is(&words.error) {
-            let why = text_at(&body, &settings.error).or(output);
-            let output = why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));
-            Ok(PollState::Terminal(TaskStatus::Error, output))
+            let why = match SeenAnswer::at(&body, &settings.error, &decoding) {
+                why @ SeenAnswer::Text(_) => why,
+                SeenAnswer::Empty | SeenAnswer::Missing(_) => output,
+            };
+            let said = match why.text() {
+                "" => word.to_owned(),
+                why => format!("{word}: {why}"),
+            };
+            Ok(PollState::Terminal(TaskStatus::Error, SeenAnswer::of(&said, &decoding)))
         } else if is(&words.complete) || is(&words.awaiting_response) {
-            if output.is_none() && self.without_output.is_none() {
-                self.without_output = Some(describe_keys(&body));
-            }
             let complete = is(&words.complete);
             let status = if complete { TaskStatus::Complete } else { TaskStatus::AwaitingResponse };
-            Ok(PollState::Terminal(status, output.unwrap_or_default()))
+            Ok(PollState::Terminal(status, output))
         } else {
             Err(SutError::failed(format!(
                 "{} answered with the unknown status `{}`; known ones are in sut.http.status_words",
@@ -285,9 +386,12 @@ impl SutSession for HttpSession {
                 .as_ref()
                 .map(|_| SkillDelivery { offered: "in the request".to_owned(), read: Some(true) });
             let mut evidence = SutEvidence { skill, ..SutEvidence::default() };
-            if let Some(keys) = &self.without_output {
-                let pointer = &self.shared.settings.output;
-                evidence.notes.push(format!("no output at {pointer}; {keys}"));
+            if !self.repeated.is_empty() {
+                let after = self.repeated.join(", ");
+                let times = plural(self.repeated.len() as u64, "request");
+                evidence
+                    .notes
+                    .push(format!("{times} sent again, after: {}", one_line(&after, 200)));
             }
             if let Some(id) = &self.task_id {
                 let id = self.shared.redactor.apply(id).into_owned();
@@ -299,28 +403,6 @@ impl SutSession for HttpSession {
             evidence
         }
         .boxed()
-    }
-}
-
-/// Returns the text at a pointer; other values are formatted as JSON. Returns `None` if there is no
-/// value.
-fn text_at(body: &Value, pointer: &str) -> Option<String> {
-    match body.pointer(pointer)? {
-        Value::Null => None,
-        Value::String(text) if text.is_empty() => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
-}
-
-/// Lists the keys of a response, for a user who has to correct a pointer.
-fn describe_keys(body: &Value) -> String {
-    match body {
-        Value::Object(members) => {
-            let keys: Vec<&str> = members.keys().map(String::as_str).collect();
-            format!("its keys are: {}", one_line(&keys.join(", "), 300))
-        }
-        _ => "it is no JSON object".to_owned(),
     }
 }
 

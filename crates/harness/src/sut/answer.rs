@@ -1,0 +1,152 @@
+//! What an adapter saw of an answer: a text, an empty one, or nothing at all. Pure.
+//!
+//! A missing answer decides no check: it is an error of the system under test. An empty one is an
+//! answer, which satisfies only a check that asks for it. Texts are normalised here, before their
+//! status is inferred and before checks and judges see them; the raw text is kept.
+
+use serde_json::Value;
+
+use super::{SutError, SutReply};
+use selftest_checks::check::is_blank;
+use selftest_checks::scenario::TaskStatus;
+use selftest_text::normal::{NormalText, TextChange, describe_changes, normalise};
+use selftest_text::redact::Redactor;
+use selftest_text::wording::json_members;
+
+/// Maximum length of the raw text to keep, in bytes.
+const MAX_RAW: usize = 64 * 1024;
+
+/// An answer as an adapter saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sut) enum SeenAnswer {
+    /// A text with at least one visible character.
+    Text(AnswerText),
+    /// The answer is there, and empty.
+    Empty,
+    /// There is no answer, for this reason.
+    Missing(String),
+}
+
+/// A normalised text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sut) struct AnswerText {
+    text: String,
+    /// The text before it was normalised, if that changed it.
+    raw: Option<String>,
+    changes: Vec<TextChange>,
+}
+
+impl SeenAnswer {
+    /// Sees the answer at a JSON Pointer of a reply. Values other than strings are formatted as
+    /// JSON; null is no answer.
+    pub(in crate::sut) fn at(reply: &Value, pointer: &str, decoding: &[TextChange]) -> Self {
+        match reply.pointer(pointer) {
+            Some(Value::String(text)) => Self::of(text, decoding),
+            None | Some(Value::Null) => {
+                let what = if reply.pointer(pointer).is_some() { "null" } else { "nothing" };
+                Self::Missing(format!("{what} at {pointer}; {}", json_members(reply)))
+            }
+            Some(other) => Self::of(&other.to_string(), decoding),
+        }
+    }
+
+    /// Sees a text that is an answer, even if it is empty. `decoding` are the changes made while it
+    /// was decoded.
+    pub(in crate::sut) fn of(raw: &str, decoding: &[TextChange]) -> Self {
+        if is_blank(raw) {
+            return Self::Empty;
+        }
+        let NormalText { text, changes } = normalise(raw);
+        if is_blank(&text) {
+            return Self::Empty;
+        }
+        let raw = (text != raw).then(|| selftest_text::clip(raw, MAX_RAW));
+        let mut changes = [decoding, &changes[..]].concat();
+        changes.sort_unstable();
+        changes.dedup();
+        Self::Text(AnswerText { text: text.into_owned(), raw, changes })
+    }
+
+    /// Returns the text of the answer; empty if there is none.
+    pub(in crate::sut) fn text(&self) -> &str {
+        match self {
+            SeenAnswer::Text(answer) => &answer.text,
+            SeenAnswer::Empty | SeenAnswer::Missing(_) => "",
+        }
+    }
+
+    /// Creates the reply with this status. A missing answer is an error, unless the system reports
+    /// one itself.
+    pub(in crate::sut) fn into_reply(
+        self,
+        status: TaskStatus,
+        redactor: &Redactor,
+    ) -> Result<SutReply, SutError> {
+        let answer = match self {
+            SeenAnswer::Text(answer) => answer,
+            SeenAnswer::Missing(why) if status != TaskStatus::Error => {
+                let what = redactor.apply(&format!("no answer seen: {why}")).into_owned();
+                return Err(SutError::failed(what));
+            }
+            SeenAnswer::Empty | SeenAnswer::Missing(_) => return Ok(SutReply::new(status, "")),
+        };
+        let redacted = |text: &str| redactor.apply(text).into_owned();
+        let notes = describe_changes(&answer.changes)
+            .map(|changes| format!("normalised before it was checked: {changes}"));
+        Ok(SutReply {
+            raw_output: answer.raw.as_deref().map(redacted),
+            notes: notes.into_iter().collect(),
+            ..SutReply::new(status, redacted(&answer.text))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_empty_ones_and_missing_ones_are_told_apart() {
+        let reply = json!({ "status": "COMPLETE", "output": "At 9.", "null": null, "empty": "",
+                            "blank": " \n", "list": [1], "zero": 0 });
+        let seen = |pointer: &str| SeenAnswer::at(&reply, pointer, &[]);
+        for (pointer, text) in [("/output", "At 9."), ("/list", "[1]"), ("/zero", "0")] {
+            assert!(matches!(seen(pointer), SeenAnswer::Text(_)), "{pointer}");
+            assert_eq!(seen(pointer).text(), text);
+        }
+        assert_eq!(seen("/empty"), SeenAnswer::Empty);
+        assert_eq!(seen("/blank"), SeenAnswer::Empty);
+        let members = "the reply has: status, output, null, empty, blank, list, zero";
+        let missing = |what: &str| SeenAnswer::Missing(format!("{what}; {members}"));
+        assert_eq!(seen("/answer/text"), missing("nothing at /answer/text"));
+        assert_eq!(seen("/null"), missing("null at /null"));
+    }
+
+    #[test]
+    fn a_missing_answer_is_an_error_unless_one_is_reported() {
+        let missing = || SeenAnswer::at(&json!({ "status": "x" }), "/output", &[]);
+        let reply = |status| missing().into_reply(status, &Redactor::default());
+        let error = reply(TaskStatus::Complete).unwrap_err().to_string();
+        assert_eq!(error, "no answer seen: nothing at /output; the reply has: status");
+        assert_eq!(reply(TaskStatus::Error).unwrap().output, "");
+    }
+
+    #[test]
+    fn texts_are_normalised_and_kept() {
+        let seen = SeenAnswer::of("\u{1b}[32mAt 9.\u{1b}[0m\r\n", &[TextChange::InvalidUnicode]);
+        let reply = seen.into_reply(TaskStatus::Complete, &Redactor::default()).unwrap();
+        assert_eq!(reply.output, "At 9.\n");
+        assert_eq!(reply.raw_output.as_deref(), Some("\u{1b}[32mAt 9.\u{1b}[0m\r\n"));
+        let note = "normalised before it was checked: lone surrogates or invalid bytes replaced by \
+                    U+FFFD; terminal colour and control codes removed; line ends CRLF or CR changed \
+                    to LF";
+        assert_eq!(reply.notes, [note]);
+        let plain =
+            SeenAnswer::of("At 9.", &[]).into_reply(TaskStatus::Complete, &Redactor::default());
+        let plain = plain.unwrap();
+        assert!(plain.raw_output.is_none() && plain.notes.is_empty());
+        assert_eq!(SeenAnswer::of("\u{1b}[0m\r\n", &[]), SeenAnswer::Empty);
+    }
+}

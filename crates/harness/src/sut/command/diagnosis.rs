@@ -1,0 +1,233 @@
+//! Explains why a program gave no answer, from what it printed and left behind. Pure.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::sut::sut_settings::ProgramProtocol;
+use selftest_sandbox::EXIT_NOT_STARTED;
+use selftest_text::one_line;
+
+/// Exit code of shells for a file that cannot be executed.
+const EXIT_NOT_EXECUTABLE: i32 = 126;
+
+/// Maximum length of quoted text in a hint, in bytes.
+const MAX_QUOTE: usize = 80;
+
+/// Maximum number of files that a hint names.
+const MAX_FILES: usize = 3;
+
+/// Messages of interpreters about their script.
+static NO_SCRIPT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?m)can't open file '.*': \[Errno|Cannot find module '(?:/|[A-Za-z]:\\)|Unable to access jarfile|No such file or directory -- .*\(LoadError\)|Can't open perl script|Could not open input file|Module not found "file:|^(?:sh|bash|dash|zsh)(?:: \d+)?: (?:cannot open|can't open|.*\.(?:sh|bash): No such file)"#,
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
+static WANTS_TERMINAL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)(?:\bnot|isn['’]t) a (?:tty|terminal)\b|\b(?:no|a|an interactive|real|controlling) (?:tty|terminal) (?:is )?(?:required|needed|present|available)|(?:requires?|needs?|wants?|must (?:be )?(?:run|have|be)(?: in| on| from| connected to)?) an? (?:real |interactive )?(?:tty|terminal)|inappropriate ioctl|raw mode is not supported|/dev/tty|setupterm|not (?:an )?interactive|isatty|(?:run|requires?|needs?|use|be) (?:it )?(?:an )?interactive(?:ly)?\b|error opening terminal|no controlling (?:tty|terminal)",
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
+static INPUT_ENDED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"EOFError|EOF when reading|(?i)unexpected end of (?:input|file)|end of input")
+        .expect("the pattern is a constant, and a test compiles it")
+});
+
+static MISSING_MODULE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"ModuleNotFoundError|No module named|Cannot find (?:module|package) '|cannot load such file")
+        .expect("the pattern is a constant, and a test compiles it")
+});
+
+/// What is known of a program that gave no answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ProgramTrace<'a> {
+    /// Its protocol; `None` for an agent of the Agent Client Protocol.
+    pub(super) protocol: Option<ProgramProtocol>,
+    /// What it wrote to stdout that is no message.
+    pub(super) printed: &'a str,
+    /// Its stderr, bounded.
+    pub(super) stderr: &'a str,
+    /// Its exit, if it has ended by itself.
+    pub(super) exit: Option<&'a str>,
+    /// Files that it wrote.
+    pub(super) files: &'a [String],
+    /// Name of the section of its settings.
+    pub(super) section: &'a str,
+}
+
+/// Returns true if a program ended because it could not be started at all: no case can succeed.
+pub(super) fn could_not_start(code: Option<i32>, stderr: &str) -> bool {
+    let by_code = [i32::from(EXIT_NOT_STARTED), EXIT_NOT_EXECUTABLE];
+    code.is_some_and(|code| code != 0 && (by_code.contains(&code) || NO_SCRIPT.is_match(stderr)))
+}
+
+/// Returns one thing that the user can do.
+pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
+    let section = trace.section;
+    let printed = trace.printed.trim();
+    let is_text = trace.protocol == Some(ProgramProtocol::Text);
+    let is_json = trace.protocol == Some(ProgramProtocol::JsonLines);
+    let has_exited = trace.exit.is_some();
+    let quote = || one_line(&last_line(trace.printed), MAX_QUOTE);
+    if [trace.stderr, trace.printed].iter().any(|text| WANTS_TERMINAL.is_match(text)) {
+        return Some(format!(
+            "it wants a terminal, and has none here: start it in its mode for scripts (often `-p`, \
+             `exec` or `--print`) in {section}.run, or by the Agent Client Protocol (sut.acp)"
+        ));
+    }
+    if MISSING_MODULE.is_match(trace.stderr) {
+        return Some(
+            "install what it imports where the sandbox can read it, or run it by the interpreter of \
+             its own environment (.venv/bin/python)"
+                .to_owned(),
+        );
+    }
+    if !trace.files.is_empty() && printed.is_empty() {
+        let names: Vec<String> = trace
+            .files
+            .iter()
+            .take(MAX_FILES)
+            .map(|name| format!("`{}`", one_line(name, MAX_QUOTE)))
+            .collect();
+        return Some(format!(
+            "it wrote {}, and nothing to stdout: let it print its answer, or test the file by checks \
+             such as file_contains",
+            names.join(", ")
+        ));
+    }
+    if INPUT_ENDED.is_match(trace.stderr) || asks_for_input(trace.printed) && !has_exited {
+        let what = if printed.is_empty() {
+            "it asks for more input after the prompt".to_owned()
+        } else {
+            format!("it printed `{}` and waits for more input", quote())
+        };
+        let way = if is_json {
+            "; for plain text set sut.command.protocol: text"
+        } else {
+            "; sut.command.prompt_input: argument hands it the prompt as an argument"
+        };
+        let way = if trace.protocol.is_some() { way } else { "" };
+        return Some(format!("{what}: start it in its mode for a single question{way}"));
+    }
+    if is_json && !printed.is_empty() {
+        return Some(format!(
+            "it prints plain text (`{}`): set sut.command.protocol: text, or print one JSON object \
+             per line",
+            quote()
+        ));
+    }
+    if is_text && has_exited && !printed.is_empty() {
+        return Some(format!(
+            "it had printed `{}`, which does not count, because its exit code is not 0",
+            quote()
+        ));
+    }
+    if !has_exited && printed.is_empty() {
+        return Some(match trace.protocol {
+            Some(ProgramProtocol::JsonLines) => "it printed nothing: if it reads its input to the \
+                 end, or speaks plain text, set sut.command.protocol: text; if it is slow, raise \
+                 timeout_seconds"
+                .to_owned(),
+            Some(ProgramProtocol::Text) => "it printed nothing: if it takes its prompt as an \
+                 argument, set sut.command.prompt_input: argument; if it is slow, raise \
+                 timeout_seconds"
+                .to_owned(),
+            None => format!(
+                "it sent no message: is {section}.run its mode for the Agent Client Protocol? if it \
+                 is slow, raise timeout_seconds"
+            ),
+        });
+    }
+    None
+}
+
+/// Returns true if a text ends like the prompt of a program that reads a line.
+fn asks_for_input(printed: &str) -> bool {
+    let last = last_line(printed);
+    !printed.ends_with('\n')
+        && last.trim_end().ends_with(['>', ':', '?', '$', '#', '»', '❯', '›', '？', '：'])
+        && !last.trim_start().starts_with('{')
+}
+
+fn last_line(text: &str) -> String {
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_could_not_start_are_told_from_those_that_failed() {
+        for (code, stderr, expected) in [
+            (Some(127), "sh: agent: not found", true),
+            (Some(126), "", true),
+            (
+                Some(2),
+                "python3: can't open file '/p/agent.py': [Errno 2] No such file or directory",
+                true,
+            ),
+            (Some(1), "Error: Cannot find module '/p/agent.js'", true),
+            (Some(1), "Error: Unable to access jarfile agent.jar", true),
+            (Some(2), "sh: 0: cannot open agent.sh: No such file", true),
+            (Some(1), "Could not open input file: agent.php", true),
+            (Some(1), "Error: Cannot find module 'express'", false),
+            (Some(1), "ModuleNotFoundError: No module named 'x'", false),
+            (Some(1), "FileNotFoundError: [Errno 2] No such file or directory: 'x'", false),
+            (Some(0), "can't open file 'x': [Errno 2]", false),
+            (None, "", false),
+        ] {
+            assert_eq!(could_not_start(code, stderr), expected, "{code:?} {stderr}");
+        }
+    }
+
+    #[test]
+    fn each_odd_program_gets_its_hint() {
+        const JSON: Option<ProgramProtocol> = Some(ProgramProtocol::JsonLines);
+        const TEXT: Option<ProgramProtocol> = Some(ProgramProtocol::Text);
+        let wrote = ["answer.txt".to_owned()];
+        let trace = |protocol, printed, stderr, exit| ProgramTrace {
+            protocol,
+            printed,
+            stderr,
+            exit,
+            files: &[],
+            section: "sut.command",
+        };
+        let failed = Some("exit code 1");
+        for (trace, words) in [
+            (trace(TEXT, "", "Error: stdin is not a terminal", failed), "it wants a terminal"),
+            (trace(TEXT, "", "the input device is not a TTY", failed), "it wants a terminal"),
+            (trace(TEXT, "", "this program requires a TTY", failed), "it wants a terminal"),
+            (
+                trace(JSON, "Raw mode is not supported on the current process.stdin", "", None),
+                "it wants a terminal",
+            ),
+            (trace(TEXT, "", "open /dev/tty: no such device", failed), "it wants a terminal"),
+            (trace(TEXT, "You: ", "", None), "printed `You:` and waits for more input"),
+            (trace(TEXT, "", "EOFError: EOF when reading a line", failed), "asks for more input"),
+            (trace(JSON, "You: ", "", None), "sut.command.protocol: text"),
+            (
+                trace(JSON, "Hello, I am an agent.\n", "", None),
+                "it prints plain text (`Hello, I am",
+            ),
+            (trace(TEXT, "half", "", Some("exit code 3")), "`half`, which does not count"),
+            (trace(TEXT, "", "", None), "prompt_input: argument"),
+            (trace(JSON, "", "", None), "it printed nothing"),
+            (trace(None, "", "", None), "Agent Client Protocol"),
+            (trace(TEXT, "", "ModuleNotFoundError: No module named 'x'", failed), "install"),
+            (
+                ProgramTrace { files: &wrote, ..trace(TEXT, "", "", Some("exit code 0")) },
+                "it wrote `answer.txt`, and nothing to stdout",
+            ),
+        ] {
+            let hint = hint(&trace).unwrap_or_default();
+            assert!(hint.contains(words), "{trace:?}: {hint}");
+        }
+        assert_eq!(hint(&trace(JSON, "", "cannot find my model", failed)), None);
+    }
+}
