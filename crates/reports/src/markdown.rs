@@ -3,6 +3,7 @@
 
 mod rows;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use askama::Template;
@@ -252,6 +253,7 @@ fn rejected_prompts(case: &CaseResult) -> impl Iterator<Item = (&str, usize, &st
 /// Returns the warnings of the run and the notes on cases. Cases with the same note share a line.
 fn notes(view: &MarkdownView<'_>) -> Vec<String> {
     let mut on_cases: Vec<(String, Vec<String>)> = Vec::new();
+    let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     for case in &view.cases {
         let evidence = &case.evidence;
         let exit = evidence.exit.as_ref().filter(|exit| *exit != "exit code 0");
@@ -261,10 +263,11 @@ fn notes(view: &MarkdownView<'_>) -> Vec<String> {
         let tried = tried.map(|sandbox| format!("isolation {}", sandbox.summary()));
         let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()).chain(&tried);
         for note in all {
-            match on_cases.iter_mut().find(|(known, _)| known == note) {
-                Some((_, names)) => names.push(case.name()),
-                None => on_cases.push((note.clone(), vec![case.name()])),
-            }
+            let position = *positions.entry(note.clone()).or_insert_with(|| {
+                on_cases.push((note.clone(), Vec::new()));
+                on_cases.len() - 1
+            });
+            on_cases[position].1.push(case.name());
         }
     }
     let line = |(note, names): (String, Vec<String>)| {

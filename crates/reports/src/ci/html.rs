@@ -614,10 +614,13 @@ fn question(asked: &ScoredQuestion) -> (&'static str, String, String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::sources::CaseSources;
     use super::*;
     use crate::document::ReportDocument;
     use crate::fixture;
+    use selftest_harness::outcome::case::Interruption;
 
     fn html(document: &ReportDocument) -> String {
         render(&CiRunView::new(document, &CaseSources::default())).unwrap()
@@ -629,6 +632,31 @@ mod tests {
         let start = text.find("</style>").unwrap();
         let end = text.rfind("<script>").unwrap();
         insta::assert_snapshot!(&text[start..end]);
+    }
+
+    #[test]
+    fn a_repeated_case_is_one_row_and_cases_refer_to_their_cause() {
+        let trial = |index: usize, repeat, score: f64| {
+            let mut case = fixture::case(index, "a", fixture::scored([score; 4], "hm"));
+            case.repeat = Some(repeat);
+            Arc::new(case)
+        };
+        let broken = |index: usize, id| {
+            let mut case = fixture::case(index, id, fixture::scored([1.0; 4], ""));
+            case.interruption = Some(Interruption::SutError("KeyError: 'price'".to_owned()));
+            case.steps.clear();
+            Arc::new(case)
+        };
+        let cases = [trial(0, 1, 1.0), trial(1, 2, 0.3), broken(2, "b"), broken(3, "c")];
+        let text = html(&fixture::state(&fixture::events(&cases)).document().unwrap());
+        assert_eq!(text.matches("<details id=\"case-").count(), 3, "{text}");
+        assert_eq!(text.matches("<details class=\"trial\">").count(), 2, "{text}");
+        assert!(
+            text.contains("2 trials, 1 of 2 passed, 50 %, 95 % interval 9 % to 91 %"),
+            "{text}"
+        );
+        assert_eq!(text.matches("<span class=\"why\">cause 1</span>").count(), 2, "{text}");
+        assert!(text.contains("<span class=\"soft\">b and c</span>"), "{text}");
     }
 
     #[test]
