@@ -193,6 +193,11 @@ impl MarkdownPage<'_> {
         self.rows.iter().any(|row| !row.reason.is_empty())
     }
 
+    /// Returns true if any repeated case has scores: checks decide without.
+    fn has_mean_scores(&self) -> bool {
+        self.repeated.iter().any(|case| case.mean.is_some())
+    }
+
     /// Summarises how many protections were enforced, and what came of them.
     fn enforcement(&self) -> String {
         let words = wording::enforcement(&self.header.isolation);
