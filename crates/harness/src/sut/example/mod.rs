@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use super::answer::SeenAnswer;
 use super::project::ProjectFile;
 use super::skill::Skill;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest};
 use answer::ExampleAnswer;
 use search::Library;
 use selftest_checks::check::{FileChanges, ObservedToolCall};
+use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 use serde_json::json;
 
@@ -80,7 +82,7 @@ struct ExampleSession {
 }
 
 impl ExampleSession {
-    fn say(&mut self, said: &str) -> SutReply {
+    fn say(&mut self, said: &str) -> Result<SutReply, SutError> {
         self.asked.push(said.to_owned());
         let ExampleAnswer { status, output, read } = answer::answer(&self.library, &self.asked);
         let call = |path: String| ObservedToolCall {
@@ -88,19 +90,21 @@ impl ExampleSession {
             arguments: json!({ "path": path }),
         };
         let tool_calls = Some(read.into_iter().map(call).collect());
-        SutReply { tool_calls, ..SutReply::new(status, output) }
+        // The project's files were redacted when they were read.
+        let reply = SeenAnswer::of(&output, &[]).into_reply(status, &Redactor::default())?;
+        Ok(SutReply { tool_calls, ..reply })
     }
 }
 
 impl SutSession for ExampleSession {
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
         let reply = self.say(prompt);
-        Box::pin(async { Ok(reply) })
+        Box::pin(async { reply })
     }
 
     fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
         let reply = self.say(reply);
-        Box::pin(async { Ok(reply) })
+        Box::pin(async { reply })
     }
 
     /// The agent cannot change any files.
