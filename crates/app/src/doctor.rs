@@ -2,7 +2,7 @@
 
 use crate::default_sut::with_sut;
 use crate::error::AppError;
-use crate::judges::{FETCH_JUDGE, JudgeIdentity};
+use crate::judges::{FETCH_JUDGE, MeasuredJudge};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::setup::{RunSetup, needs_no_generator};
@@ -348,7 +348,7 @@ async fn judgement_of(
 ) {
     let what = "judgement";
     let method = judge.method(library).await;
-    let identity = JudgeIdentity::of(model, method, library, &resolved.rubric).await;
+    let identity = MeasuredJudge::of(model, method, library, &resolved.rubric).await;
     match identity.fitness(&project.environment.models, &resolved.config) {
         Some(JudgeFitness { unfit: Some(why), .. }) => findings.doubtful(
             what,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::project::Project;
 use selftest_config::Config;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::bench::{self, BenchAnswer, BenchSubset, ReportSettings};
+use selftest_harness::judge::bench::{self, BenchAnswer, BenchReportSettings, BenchSubset};
 use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
@@ -50,7 +50,7 @@ pub const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
 
 /// The identity of a judge: weights, method, prompt, rules and rubric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JudgeIdentity {
+pub struct MeasuredJudge {
     /// Digest of the weights, or the model's name if the digest is unknown.
     weights: String,
     method: JudgeMethod,
@@ -67,14 +67,14 @@ pub struct JudgeIdentity {
 /// A measurement and whose it is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct JudgeMeasurement {
-    judge: JudgeIdentity,
+    judge: MeasuredJudge,
     fitness: JudgeFitness,
     /// Empty in measurements of earlier versions, which are repeated.
     #[serde(default)]
     scores: KnownScores,
 }
 
-impl JudgeIdentity {
+impl MeasuredJudge {
     /// The identity of a model that judges by this method.
     pub async fn of(
         model: &dyn ChatModel,
@@ -212,7 +212,7 @@ impl JudgeIdentity {
         let is_read = self.method.takes_readings();
         let scales = is_read.then(|| bench::fit_scales(answers)).flatten();
         let FitnessRequirement { max_wrong, threshold, .. } = requirement(config);
-        let settings = ReportSettings {
+        let settings = BenchReportSettings {
             model: judge.model_id(),
             method: self.method,
             set: AnswerSet::Certificate,

@@ -67,7 +67,7 @@ pub use grading::{
     GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
 };
 pub use greeting::{Greeting, HELLO, greet};
-pub use judges::{FETCH_JUDGE, JudgeIdentity, QUICK_SUBSET, requirement};
+pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, requirement};
 pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::calibration::judge_calibration;
 use crate::error::AppError;
-use crate::judges::{FETCH_JUDGE, JudgeIdentity, measured_models};
+use crate::judges::{FETCH_JUDGE, MeasuredJudge, measured_models};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::resume::EarlierState;
@@ -455,7 +455,7 @@ impl RunSetup<'_> {
         model: Arc<dyn ChatModel>,
         library: &PromptLibrary,
         recorded: Option<Value>,
-    ) -> (Judge, JudgeIdentity) {
+    ) -> (Judge, MeasuredJudge) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
         let judge_by = |model: &Arc<dyn ChatModel>, settings| {
             let context_tokens = config.models.context_tokens;
@@ -470,7 +470,7 @@ impl RunSetup<'_> {
                  are the same each time: it is asked once\nhint: set judge.method: verdict\n"
             ));
         }
-        let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
+        let identity = MeasuredJudge::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
         let recorded = recorded.and_then(|known| identity.recorded_fitness(known, config));
         let known = match recorded.or_else(|| identity.fitness(environment, config)) {

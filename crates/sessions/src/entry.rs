@@ -3,8 +3,8 @@
 use super::SessionReadError;
 use super::feed::{SessionFeed, SessionSink};
 use super::lineage::LineageTracker;
-use super::naming::SessionNaming;
 pub(crate) use super::naming::IdSource;
+use super::naming::SessionNaming;
 use super::outline::JsonOutline;
 use super::source::SessionSource;
 

@@ -88,7 +88,6 @@ pub use source::SessionSource;
 pub use text::Text;
 pub use unknown::UnknownBlocks;
 
-
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadSummary {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use selftest_app::{
-    AppError, JudgeIdentity, Project, QUICK_SUBSET, UnfinishedMeasurement, requirement,
+    AppError, MeasuredJudge, Project, QUICK_SUBSET, UnfinishedMeasurement, requirement,
 };
 use selftest_config::ResolvedConfig;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{
-    AttackReport, AttackSummary, BenchAnswer, BenchReport, BenchSubset, FaultReport, ReportSettings,
+    AttackReport, AttackSummary, BenchAnswer, BenchReport, BenchReportSettings, BenchSubset,
+    FaultReport,
 };
 use selftest_harness::judge::fitness::FitnessRequirement;
 use selftest_harness::judge::known_answers::{AnswerSet, Attack};
@@ -152,10 +153,10 @@ impl<'a> JudgeBench<'a> {
         let judge = self.judge(model).with_all_readings();
         let method = judge.method(&self.library).await;
         let rubric = &self.resolved.rubric;
-        let identity = JudgeIdentity::of(&**model, method, &self.library, rubric).await;
+        let identity = MeasuredJudge::of(&**model, method, &self.library, rubric).await;
         let extent = if args.quick { QUICK_SUBSET } else { BenchSubset::Whole };
         let FitnessRequirement { max_wrong, threshold, .. } = requirement(&self.resolved.config);
-        let settings = |set, scales, bands| ReportSettings {
+        let settings = |set, scales, bands| BenchReportSettings {
             model: model.id(),
             method,
             set,
@@ -195,7 +196,7 @@ impl<'a> JudgeBench<'a> {
     async fn answers(
         &self,
         judge: &Judge,
-        identity: &JudgeIdentity,
+        identity: &MeasuredJudge,
         set: AnswerSet,
         extent: BenchSubset,
     ) -> Vec<BenchAnswer> {
@@ -226,7 +227,7 @@ impl<'a> JudgeBench<'a> {
         let judge = self.judge(&model);
         let method = judge.method(&self.library).await;
         let rubric = &self.resolved.rubric;
-        let identity = JudgeIdentity::of(&*model, method, &self.library, rubric).await;
+        let identity = MeasuredJudge::of(&*model, method, &self.library, rubric).await;
         let fitness = identity.fitness(&self.project.environment.models, &self.resolved.config);
         let Some(fitness) = fitness else {
             let error = anyhow!(

@@ -143,7 +143,7 @@ impl From<OccurrenceBounds> for OccurrencesFields {
 #[serde(deny_unknown_fields)]
 pub struct CommandCheck {
     /// Program and arguments.
-    pub run: CommandLine,
+    pub run: CommandWords,
     /// Exit code that means success.
     #[serde(default)]
     pub exit_code: u8,
@@ -161,9 +161,9 @@ pub struct CommandCheck {
 /// A program, which is not empty, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct CommandLine(Vec<String>);
+pub struct CommandWords(Vec<String>);
 
-impl CommandLine {
+impl CommandWords {
     /// Creates a command line; fails if it has no program or is unreasonably long.
     pub fn new(words: Vec<String>) -> Result<Self, CheckValueError> {
         if words.first().is_none_or(String::is_empty) {
@@ -190,15 +190,15 @@ impl CommandLine {
     }
 }
 
-impl TryFrom<Vec<String>> for CommandLine {
+impl TryFrom<Vec<String>> for CommandWords {
     type Error = CheckValueError;
     fn try_from(words: Vec<String>) -> Result<Self, CheckValueError> {
         Self::new(words)
     }
 }
 
-impl From<CommandLine> for Vec<String> {
-    fn from(line: CommandLine) -> Self {
+impl From<CommandWords> for Vec<String> {
+    fn from(line: CommandWords) -> Self {
         line.0
     }
 }

@@ -446,7 +446,7 @@ fn rate(hits: u32, of: u32) -> Option<IntervalEstimate> {
 
 /// What a measurement is reported with.
 #[derive(Debug, Clone, Copy)]
-pub struct ReportSettings<'a> {
+pub struct BenchReportSettings<'a> {
     /// Full name of the model.
     pub model: &'a str,
     /// Method of judging.
@@ -466,10 +466,10 @@ pub struct ReportSettings<'a> {
 
 /// Builds the report of a measurement.
 pub fn report(
-    settings: &ReportSettings<'_>,
+    settings: &BenchReportSettings<'_>,
     answers: &[BenchAnswer],
 ) -> (BenchReport, KnownScores) {
-    let ReportSettings { model, method, set, scales, bands, max_wrong, threshold } = *settings;
+    let BenchReportSettings { model, method, set, scales, bands, max_wrong, threshold } = *settings;
     let by = match (scales, bands) {
         (Some(_), None) => ScoredBy::CrossValidation,
         (Some(scales), Some(_)) => ScoredBy::Scales(scales),

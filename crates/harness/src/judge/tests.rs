@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::ask::Judge;
-use super::bench::{self, BenchAnswer, BenchSubset, ReportSettings};
+use super::bench::{self, BenchAnswer, BenchReportSettings, BenchSubset};
 use super::fitness::{DecisionBand, FitnessRequirement, IntervalEstimate, JudgeFitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
@@ -461,7 +461,7 @@ async fn a_bench_finds_out_who_can_judge() {
         let count = BenchSubset::Whole.count(set);
         assert_eq!(heard, count + count - 150);
         let scales = bench::fit_scales(&answers);
-        let settings = ReportSettings {
+        let settings = BenchReportSettings {
             model: "script",
             method: JudgeMethod::Probability,
             set,
