@@ -180,8 +180,10 @@ fn table(places: &[Place], absent: &[&str]) -> String {
             place.sessions,
             terminal(&place.path, 400),
         );
+        let mut formats: Vec<(&SessionFormat, &u64)> = place.formats.iter().collect();
+        formats.sort_by(|(_, one), (_, other)| other.cmp(one));
         let formats: Vec<String> =
-            place.formats.iter().map(|(format, count)| format!("{count} {format}")).collect();
+            formats.iter().map(|(format, count)| format!("{count} {format}")).collect();
         if !formats.is_empty() {
             text += &format!("  read as: {}\n", formats.join(", "));
         }
