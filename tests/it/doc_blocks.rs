@@ -1,6 +1,7 @@
 //! Fenced blocks of the documents show what the program prints and what the code says.
 //!
-//! A block after `<!-- source: PATH -->` is part of that file, whose code is compiled and tested.
+//! A block after `<!-- source: PATH -->` is part of that file, whose code is compiled and tested. The
+//! output in a `console` block after `<!-- snapshot: NAME -->` is that snapshot of a real run.
 //!
 //! A `console` block is compared if the line above it is `<!-- console: FOLDER -->`, where FOLDER is
 //! one of the prepared folders in [`prepare`]. A block after `<!-- file: PATH -->` is a file of that
@@ -66,7 +67,7 @@ fn marked_blocks(page: &str) -> Vec<MarkedBlock> {
         } else if !line.is_empty() {
             let comment = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
             mark = comment.and_then(|comment| comment.split_once(": ")).and_then(|(key, value)| {
-                let is_known = ["console", "file", "source"].contains(&key);
+                let is_known = ["console", "file", "snapshot", "source"].contains(&key);
                 is_known.then(|| (key.to_owned(), value.to_owned()))
             });
         }
@@ -169,6 +170,26 @@ fn pages() -> Vec<String> {
 fn console_blocks_show_what_is_printed() {
     let compared: usize = pages().iter().map(|page| compare(page)).sum();
     assert!(compared >= 4, "{compared}");
+}
+
+#[test]
+fn console_blocks_show_what_other_tests_print() {
+    let mut compared = 0;
+    for name in pages() {
+        let page = fs::read_to_string(root().join(&name)).unwrap();
+        for MarkedBlock { line, key, value, lines } in marked_blocks(&page) {
+            if key != "snapshot" {
+                continue;
+            }
+            let snapshot = root().join("tests/it/snapshots").join(format!("{value}.snap"));
+            let snapshot = fs::read_to_string(snapshot).unwrap();
+            let (_, printed) = snapshot[4..].split_once("---\n").unwrap();
+            let printed: Vec<String> = printed.lines().map(str::to_owned).collect();
+            assert!(matches(&lines[1..], &printed), "{name}:{line}: expected\n{printed:#?}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 2, "{compared}");
 }
 
 #[test]
