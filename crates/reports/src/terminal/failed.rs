@@ -38,15 +38,18 @@ struct FailedGroup<'a> {
     others: Vec<&'a CaseView<'a>>,
 }
 
-impl FailedGroup<'_> {
+impl<'a> FailedGroup<'a> {
     fn count(&self) -> usize {
         1 + self.others.len()
     }
 
     /// Names the others.
     fn others(&self) -> Option<String> {
-        let names = self.others.iter().map(|case| case.name());
-        let names = wording::listed(names, 3 * MAX_NAMED)?;
+        let id = |case: &&'a CaseView<'a>| case.result.scenario.id.as_str();
+        // Trials of one case are named by their numbers, those of several are counted.
+        let is_one_case = self.others.iter().all(|case| id(case) == id(&self.case));
+        let name = |case: &&'a CaseView<'a>| if is_one_case { case.name() } else { id(case) };
+        let names = wording::listed(self.others.iter().map(name), 3 * MAX_NAMED)?;
         let is_same_case = |case: &&CaseView<'_>| {
             case.result.scenario.id == self.case.result.scenario.id
                 && case.reason != self.case.reason

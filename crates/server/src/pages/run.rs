@@ -14,6 +14,7 @@ use crate::App;
 use crate::problem::Problem;
 use selftest_harness::gate::finding::CaseChange;
 use selftest_harness::outcome::CaseStatus;
+use selftest_harness::outcome::repeats::{RepeatedCase, RepeatedResult};
 use selftest_reports::against::{self, CaseStanding};
 use selftest_reports::causes::{CaseFault, SharedCauses};
 use selftest_reports::document::{CaseDocument, ReportDocument};
@@ -122,6 +123,28 @@ impl RunDetailPage {
         let Some(gate) = &self.report.gate else { return Vec::new() };
         let compared = against::of_run(gate).into_iter().take(1);
         compared.chain(against::of_cases(gate, |_| false)).take(MAX_LINES).collect()
+    }
+
+    /// Returns the repeated cases, those that did not always pass first.
+    fn repeated(&self) -> Vec<&RepeatedCase> {
+        let rank = |case: &&RepeatedCase| match case.result {
+            RepeatedResult::Failed => 0,
+            RepeatedResult::Flaky => 1,
+            RepeatedResult::Unscored => 2,
+            RepeatedResult::Passed => 3,
+        };
+        let mut cases: Vec<&RepeatedCase> =
+            self.report.repeats.iter().flat_map(|repeats| &repeats.cases).collect();
+        cases.sort_by_key(rank);
+        cases
+    }
+
+    fn repeated_class(case: &RepeatedCase) -> &'static str {
+        match case.result {
+            RepeatedResult::Passed => "good",
+            RepeatedResult::Failed => "poor",
+            RepeatedResult::Flaky | RepeatedResult::Unscored => "fair",
+        }
     }
 
     /// Returns the rows of the finished cases in their order.
