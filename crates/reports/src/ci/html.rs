@@ -81,7 +81,7 @@ struct HtmlPage<'a> {
     counts: String,
     interval: Option<String>,
     calibration: Option<String>,
-    /// Number of changes since the baseline, and what was compared; absent without a baseline.
+    /// Number of changes since the baseline, and what the gate found; absent without a baseline.
     gate: Option<(String, Vec<String>)>,
     causes: Vec<HtmlCause>,
     facts: Vec<(&'static str, String)>,
@@ -268,8 +268,9 @@ fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
         warnings: document.warnings.iter().map(|words| terminal(words, MAX_LINE)).collect(),
         groups: groups(&cases),
         gate: document.gate.as_ref().map(|gate| {
-            let sentences = against::of_run(gate);
-            let lines = sentences.iter().map(|line| terminal(line, 2 * MAX_LINE)).collect();
+            // What was compared is among the facts of the run.
+            let findings = against::of_run(gate).into_iter().skip(1);
+            let lines = findings.map(|line| terminal(&line, 2 * MAX_LINE)).collect();
             (against::headline(gate), lines)
         }),
         causes: causes.all().iter().map(cause).collect(),
@@ -441,7 +442,9 @@ fn facts(run: &CiRunView<'_>) -> Vec<(&'static str, String)> {
     let models = &document.models;
     let fitness = models.judge_fitness.as_ref().map(JudgeFitness::summary);
     let suite = document.suite.as_ref().map(|suite| suite.path.clone());
+    let gate = document.gate.as_ref();
     let known = [
+        ("Baseline", gate.and_then(|gate| against::of_run(gate).into_iter().next())),
         ("Judge", Some(models.judge.clone())),
         ("Judge measured", fitness),
         ("Generator", models.generator.clone()),
