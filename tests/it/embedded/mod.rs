@@ -119,9 +119,8 @@ fn a_recording_of_the_defaults_gives_the_same_report_again() {
     assert_eq!(essence(&replayed), essence(&recorded), "{replayed}");
 }
 
-#[test]
-fn readings_of_the_default_judge_are_recorded() {
-    let _turn = turn();
+/// Records a suite with the default judge, and replays it without weights. Returns both reports.
+fn recorded_and_replayed(settings: &str) -> [Report; 2] {
     let case = |id: &str, reference: &str| {
         format!(
             "  - scenario: {{ id: {id}, description: d, expected_status: COMPLETE }}\n    \
@@ -131,29 +130,46 @@ fn readings_of_the_default_judge_are_recorded() {
     };
     let cases =
         [case("alpha", "It counts stripes."), case("beta", "It draws maps of rivers.")].concat();
+    let sut = "sut: { command: { run: [/bin/sh, agent.sh], protocol: text } }\n";
     let project = || {
         Workspace::new()
-            .config("version: 1\nsut: { command: { run: [/bin/sh, agent.sh], protocol: text } }\n")
+            .config(format!("version: 1\n{sut}{settings}"))
             .file("agent.sh", "echo 'It counts the stripes of fish.'\n")
             .file("config/suites/mine.yaml", format!("version: 1\ncases:\n{cases}"))
     };
-    let arguments = |more: &[&str]| {
+    let run = |workspace: &Workspace, more: &[&str]| {
         let fixed = ["--suite=config/suites/mine.yaml", "--repeats=2", "--exit-zero"];
         let all = fixed.iter().chain(&["--format=json"]).chain(more);
-        all.map(|word| (*word).to_owned()).collect::<Vec<_>>()
+        workspace.clone().args(all).run().exit(0).stdout_report()
     };
     let workspace = with_cache(project());
-    let recorded = workspace.clone().args(arguments(&["--record=tape"])).run().exit(0);
-    let recorded = recorded.stdout_report();
-    let read = recorded.cases().iter().any(|case| !case.judge_calls().is_empty());
-    assert!(read, "the judge was asked: {recorded}");
+    let recorded = run(&workspace, &["--record=tape"]);
     let elsewhere = project();
     copy(&workspace.path("tape"), &elsewhere.path("tape"));
-    let replay = arguments(&["--judge-model=cassette/tape", "--offline", "--concurrency=4"]);
-    let replayed = elsewhere.args(replay).run().exit(0).stdout_report();
+    let replay = ["--judge-model=cassette/tape", "--offline", "--concurrency=4"];
+    let replayed = run(&elsewhere, &replay);
     assert_eq!(essence(&replayed), essence(&recorded), "{replayed}");
+    [recorded, replayed]
+}
+
+#[test]
+fn what_is_known_of_the_default_judge_is_recorded() {
+    let _turn = turn();
     let fitness = |report: &Report| report.0["models"]["judge_fitness"].clone();
+    let [recorded, replayed] = recorded_and_replayed("");
+    assert!(!fitness(&recorded).is_null(), "{recorded}");
     assert_eq!(fitness(&replayed), fitness(&recorded));
+}
+
+#[test]
+fn readings_of_the_default_judge_are_recorded() {
+    let _turn = turn();
+    // Nothing is known of a judge by another rubric, so that it is asked everything.
+    let rubric = "rubric: [{ id: tone, weight: 1, description: Tone, anchors: [] }]\n";
+    let [recorded, _] = recorded_and_replayed(&format!("judge: {{ min_auc: 0 }}\n{rubric}"));
+    for case in recorded.cases() {
+        assert!(case.overall().is_some() && !case.judge_calls().is_empty(), "{case}");
+    }
 }
 
 /// Copies the files of a folder.
