@@ -335,12 +335,14 @@ fn only_runs_that_are_over_are_resumed_and_only_with_flags_that_change_no_result
     let running = running.until("a question", || !server.calls(Role::Sut).is_empty());
     resume("latest").one_error(&["is still in progress"]);
     drop(running.signal(Signal::KILL).wait());
-    for flag in
-        ["--seed=1", "--scenarios=2", "--suite=x", "--judge-model=openai/x", "--strictness=1"]
-    {
+    for flag in ["--seed=1", "--scenarios=2", "--judge-model=openai/x", "--strictness=1"] {
         let run = workspace.clone().args(["--resume=latest", flag]).run().exit(2);
-        let _ = run.stderr_contains("cannot be used with");
+        let _ = run
+            .stderr_contains("cannot be used with")
+            .stderr_contains("a resumed run has the options of its first start");
     }
+    let other = workspace.clone().args(["--resume=latest", "--suite=x"]).run().exit(2);
+    other.one_error(&["has generated cases, not those of x", "leave --suite out"]);
 }
 
 #[test]

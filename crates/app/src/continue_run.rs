@@ -42,11 +42,11 @@ pub async fn continue_run(
         settings.suite.as_ref().filter(|_| settings.suite != request.settings.suite)
     {
         let of = match &request.settings.suite {
-            Some(suite) => format!("the suite {}", suite.display()),
+            Some(suite) => format!("the cases of {}", suite.display()),
             None => "generated cases".to_owned(),
         };
         let (run, named) = (resumption.run_id(), suite.display());
-        return Err(AppError::usage(anyhow!("{run} has the cases of {of}, not of {named}"))
+        return Err(AppError::usage(anyhow!("{run} has {of}, not those of {named}"))
             .hint(Some("leave --suite out: a resumed run has the options of its first start")));
     }
     if let RunPurpose::Experiment(experiment) = &request.purpose {

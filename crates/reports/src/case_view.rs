@@ -98,7 +98,7 @@ impl<'a> CaseView<'a> {
         let judgement = self.deciding_step()?.judgement.as_ref()?;
         Some(match &judgement.verdict {
             Verdict::Scored(card) => format!(
-                "The judge, which only advises here, gives it {} of {threshold} that would pass: {}.",
+                "The judge, which only advises here, gives it {} where {threshold} would pass: {}.",
                 card.overall,
                 category_scores(&card.categories)
             ),

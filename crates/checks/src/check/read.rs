@@ -54,6 +54,15 @@ pub fn read(value: &Value) -> Result<Check, Vec<CheckParseError>> {
     reader.finish(check)
 }
 
+/// Says in plain words what a value should have been.
+fn plain_types(why: &str) -> String {
+    why.replace("expected f64", "expected a number")
+        .replace("expected u64", "expected a whole number")
+        .replace("expected u32", "expected a whole number")
+        .replace("invalid type: string ", "found the text ")
+        .replace("invalid type: ", "found ")
+}
+
 #[derive(Default)]
 struct CheckParser {
     faults: Vec<CheckParseError>,
@@ -164,7 +173,7 @@ impl CheckParser {
                 Some(Ok(kind)) => Some(kind),
                 Some(Err(error)) => {
                     let why = error.to_string();
-                    let message = format!("`{key}`: {}", one_line(&why, 300));
+                    let message = format!("`{key}`: {}", one_line(&plain_types(&why), 300));
                     // YAML reads `contains: 80` as a number and `contains: true` as a boolean.
                     let unquoted = (value.is_number() || value.is_boolean())
                         && why.contains("expected a string");
