@@ -53,6 +53,11 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         reader.file.refused.push(format!("case {shown}: {why}"));
         return;
     }
+    let is_system = |message: &&Value| message["role"].as_str() == Some("system");
+    if sample["input"].as_array().is_some_and(|all| all.iter().any(|one| is_system(&one))) {
+        let words = format!("case {shown}: not carried over: its system message");
+        reader.file.warnings.push(words);
+    }
     let mut messages: Vec<String> = match &sample["input"] {
         Value::Array(messages) => messages.iter().filter_map(message).collect(),
         other => message(other).into_iter().collect(),
@@ -121,19 +126,13 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
 /// and a system under test cannot be made to have said what stands before it.
 fn unplayable(messages: &[Value]) -> Option<String> {
     let is_of = |message: &Value, wanted: &str| message["role"].as_str() == Some(wanted);
-    let count = |wanted: &str| messages.iter().filter(|message| is_of(message, wanted)).count();
-    let (answers, system) = (count("assistant") + count("tool"), count("system"));
-    if answers > 0 {
-        let answers = plural(answers as u64, "message");
-        return Some(format!(
-            "its input is a conversation with {answers} of the assistant or of tools, which the \
-             system under test did not give; only the last request could be asked, without them"
-        ));
-    }
-    // An instruction to the system changes what a right answer is.
-    (system > 0).then(|| {
-        "its input has a system message, which the system under test cannot be given".to_owned()
-    })
+    let of_others = |message: &&Value| is_of(message, "assistant") || is_of(message, "tool");
+    let answers = messages.iter().filter(of_others).count();
+    let answers = (answers > 0).then(|| plural(answers as u64, "message"))?;
+    Some(format!(
+        "its input is a conversation with {answers} of the assistant or of tools, which the system \
+         under test did not give; only the last request could be asked, without them"
+    ))
 }
 
 /// Returns a string, or a list of strings, as a list.

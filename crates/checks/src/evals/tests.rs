@@ -337,10 +337,11 @@ fn a_conversation_that_cannot_be_played_is_refused() {
         message("assistant", "Hello"),
         message("user", "Which day is it?"),
     ]);
-    for input in [whole, json!([message("system", "Be brief"), message("user", "Hi")])] {
-        let file = sample(input);
-        assert!(file.cases.is_empty(), "{:?}", file.cases);
-        assert!(file.refused[0].contains("line-1"), "{:?}", file.refused);
-    }
+    let file = sample(whole);
+    assert!(file.cases.is_empty(), "{:?}", file.cases);
+    assert!(file.refused[0].contains("line-1"), "{:?}", file.refused);
+    let file = sample(json!([message("system", "Be brief"), message("user", "Hi")]));
+    assert_eq!(file.cases[0].prompt, "Hi");
+    assert!(file.warnings[0].contains("not carried over: its system message"), "{file:?}");
     assert_eq!(sample(json!([message("user", "Which day is it?")])).cases.len(), 1);
 }
