@@ -78,7 +78,7 @@ fn four_shards_are_the_whole_run_again() {
     assert_eq!(essence(&report), essence(&whole));
     assert!(!shards.contains(&report.run_id()) && report.0.get("shard").is_none());
     let page = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
-    assert!(page.contains("REGRESSION c, h: passed before, fails now"), "{page}");
+    assert!(page.contains("REGRESSION c and h: passed before, fails now"), "{page}");
     // One run, and one comment on it.
     let comment = workspace.clone().args(["report", "comment", "latest", "--dry-run"]).run();
     let _ = comment.exit(0).stdout_contains("**14 of 18 passed (78 %)**, 2 regressions");
