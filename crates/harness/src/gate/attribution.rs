@@ -203,9 +203,10 @@ fn agent_shift(shifts: &CaseShifts, judge: Option<EstimatedShift>, total: usize)
         let judge = judge_interval.unwrap_or(none);
         let (low, high) = (share * found.low, share * found.high);
         let centre = share * seen.mean;
+        // A share or a score cannot change by more than one.
         Interval {
-            low: mean - (centre - low).hypot(judge.high - offset),
-            high: mean + (high - centre).hypot(offset - judge.low),
+            low: (mean - (centre - low).hypot(judge.high - offset)).max(-1.0),
+            high: (mean + (high - centre).hypot(offset - judge.low)).min(1.0),
         }
     });
     EstimatedShift { mean, interval }
