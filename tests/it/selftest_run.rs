@@ -109,7 +109,7 @@ fn the_key_is_nowhere_even_when_the_server_says_it_back() {
     let body = format!("{{\"error\":{{\"message\":\"Incorrect API key provided: {KEY}\"}}}}");
     let refusal = Reply::Status { code: 401, retry_after: None, body };
     let server = ModelServer::script().always(refusal).start();
-    let run = Workspace::simple(&server).args(["-v"]).run().exit(3);
+    let run = Workspace::simple(&server).args(["-v"]).run().exit(5);
     assert_eq!(server.all_calls()[0].header("authorization"), Some(&*format!("Bearer {KEY}")));
     run.nowhere(KEY);
 }
