@@ -56,7 +56,7 @@ impl ServerAddress {
             });
             let Some(end) = end else { break };
             address.base.truncate(address.base.len() - end.len());
-            address.base.truncate(address.base.trim_end_matches('/').len());
+            address.base.truncate(trimmed_length(&address.base));
         }
         Ok(address)
     }
@@ -91,7 +91,7 @@ impl ServerAddress {
             return Err(ServerAddressError::Scheme(shown()));
         }
         let host = url.host_str().unwrap_or_default().to_owned();
-        if host.is_empty() {
+        if !host.starts_with('[') && !host.contains(char::is_alphanumeric) {
             return Err(ServerAddressError::NoHost(shown()));
         }
         // To a server they mean all addresses; a client uses loopback.
@@ -115,7 +115,7 @@ impl ServerAddress {
         let _ = url.set_password(None);
         url.set_query(None);
         url.set_fragment(None);
-        let base = url.as_str().trim_end_matches('/').to_owned();
+        let base = url.as_str()[..trimmed_length(url.as_str())].to_owned();
         Ok(Self { base, query, credentials })
     }
 
@@ -160,9 +160,17 @@ impl fmt::Debug for ServerAddress {
     }
 }
 
+/// Returns true if the path of an address ends so. A host such as `models` is no path.
 fn ends_with_path(base: &str, end: &str) -> bool {
-    let start = base.len().checked_sub(end.len());
-    start.and_then(|start| base.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    let authority = base.find("://").map_or(0, |at| at + "://".len());
+    let path = base[authority..].find('/').map_or("", |at| &base[authority + at..]);
+    let start = path.len().checked_sub(end.len());
+    start.and_then(|start| path.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+}
+
+/// Returns the length of an address without slashes and quotes at its end.
+fn trimmed_length(address: &str) -> usize {
+    address.trim_end_matches(['/', '\'', ',']).len()
 }
 
 /// Returns the scheme of an address that names none.
@@ -264,6 +272,8 @@ mod tests {
                 "https://x.services.ai.azure.com/models/chat/completions?api-version=1",
             ),
             ("http://h/v1?", "http://h/v1/chat/completions"),
+            ("http://models", "http://models/chat/completions"),
+            ("http://chat/v1/chat/completions", "http://chat/v1/chat/completions"),
         ] {
             assert_eq!(read(text), url, "{text:?}");
         }
@@ -288,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for text in ["", " \" \" ", "http://", "ftp://h/v1", "http://h:99999", "://h"] {
+        for text in ["", " \" \" ", "http://", "ftp://h/v1", "http://h:99999", "://h", "/'?"] {
             assert!(ServerAddress::parse_api(text).is_err(), "{text:?}");
         }
     }
