@@ -166,12 +166,7 @@ fn span(location: Location, text: &str) -> ByteSpan {
     let offset = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
     let start = match offset(span.byte_offset()) {
         Some(start) => start,
-        None => {
-            let start = line_start(text, usize::try_from(location.line()).unwrap_or(0));
-            let before = usize::try_from(location.column()).unwrap_or(0).saturating_sub(1);
-            let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
-            start + line.chars().take(before).map(char::len_utf8).sum::<usize>()
-        }
+        None => line_start(text, usize::try_from(location.line()).unwrap_or(0)),
     };
     let start = text.floor_char_boundary(start);
     let end = start.saturating_add(offset(span.byte_len()).unwrap_or(0));
