@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use super::turn::{AgentTurn, TurnEnd};
 use crate::sut::command::{CommandSession, GrantedView};
-use crate::sut::project::read_named_file;
+use crate::sut::project::{read_anchored_file, read_named_file};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
 use selftest_checks::check::FileChanges;
 use selftest_checks::named_file::NamedFileError;
@@ -341,8 +341,14 @@ fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, Nam
     // Paths outside the view are rejected before anything is opened.
     let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileError::Outside)?;
     let path = path.to_str().ok_or(NamedFileError::Missing)?;
-    let text = match read_named_file(&view.root, &view.hidden, path, &view.redactor) {
-        Ok(source) => source.text,
+    let GrantedView { root, anchor, hidden, redactor } = view;
+    let text = match anchor {
+        Some(folder) => read_anchored_file(folder, root, hidden, path, redactor),
+        // The program cannot write to the project, so no path in it changes under us.
+        None => read_named_file(root, hidden, path, redactor).map(|source| source.text),
+    };
+    let text = match text {
+        Ok(text) => text,
         Err(NamedFileError::Empty) => String::new(),
         Err(fault) => return Err(fault),
     };
@@ -386,6 +392,7 @@ mod tests {
         fs::write(root.join("secret/key.md"), "hints").unwrap();
         let view = GrantedView {
             root: root.clone(),
+            anchor: None,
             hidden: vec![root.join("secret")],
             redactor: Arc::default(),
         };

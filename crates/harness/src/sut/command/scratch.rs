@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::ProgramStartError;
 use crate::sut::namespace::SessionId;
+use crate::sut::project::remove_tree;
 use selftest_sandbox::stale_folder;
 
 /// Maximum number of attempts to create a folder that another process removes as stale.
@@ -68,7 +69,7 @@ impl ScratchFolder {
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // Usually it is gone already: this handles sessions that are dropped instead of closed.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_tree(&self.path);
         let _ = fs::remove_file(self.notes());
     }
 }
@@ -93,7 +94,7 @@ fn notes_of(path: &Path) -> PathBuf {
 pub(super) fn sweep(root: &Path) {
     stale_folder::remove_stale(root, is_name, |path| {
         let _ = fs::remove_file(notes_of(path));
-        let _ = fs::remove_dir_all(path);
+        let _ = remove_tree(path);
     });
 }
 

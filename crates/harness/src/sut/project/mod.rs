@@ -2,6 +2,7 @@
 //!
 //! Files that contain answers to the tests are never shown.
 
+mod anchored;
 mod files;
 mod hidden;
 mod named;
@@ -10,9 +11,10 @@ mod workspace;
 
 use std::path::{Path, PathBuf};
 
+pub use anchored::{AnchoredFolder, remove_tree};
 pub use files::{ProjectFile, read_project_files};
 pub use hidden::HiddenFiles;
-pub use named::read_named_file;
+pub use named::{read_anchored_file, read_named_file};
 pub use snapshot::ProjectSnapshot;
 pub use workspace::Workspace;
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::{ANSWER_KEYS, barred_paths, is_barred};
+use super::{ANSWER_KEYS, AnchoredFolder, barred_paths, is_barred};
 use crate::scenario::ground::SourceFile;
 use selftest_checks::named_file::{NamedFileError, path_error};
 use selftest_text::redact::Redactor;
@@ -23,24 +23,12 @@ pub fn read_named_file(
     if let Some(fault) = path_error(path) {
         return Err(fault);
     }
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => NamedFileError::Missing,
-        _ => NamedFileError::Unreadable(error.to_string()),
-    };
     let root = root.canonicalize().map_err(unreadable)?;
     let barred = barred_paths(&root, ANSWER_KEYS, excluded);
     let named = root.join(path);
     // Links are resolved before the check, so that none leads out of the project.
     let found = named.canonicalize().map_err(unreadable)?;
     let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileError::Outside) };
-    // Dotfiles are hidden, even if no list names them.
-    let is_dotted = |path: &Path| {
-        let mut names = path.components().filter_map(|component| match component {
-            Component::Normal(name) => name.to_str(),
-            _ => None,
-        });
-        names.any(|name| name.starts_with('.'))
-    };
     // Both are checked, so that neither a hidden name nor a link to a hidden file passes.
     let paths = [named.as_path(), found.as_path()];
     let is_hidden = paths.iter().any(|path| is_barred(path, &barred))
@@ -53,8 +41,52 @@ pub fn read_named_file(
     if !found.is_file() {
         return Err(NamedFileError::Missing);
     }
-    let mut bytes = Vec::new();
     let file = File::open(&found).map_err(unreadable)?;
+    let text = text_of(file)?;
+    let path = below.to_string_lossy().replace('\\', "/");
+    Ok(SourceFile { path, text: redactor.apply(&text).into_owned() })
+}
+
+/// Reads the start of a file of a folder that a program can write to, redacted. `root` is the path
+/// by which the program knows the folder, for `excluded` paths below it. Links are not followed.
+pub fn read_anchored_file(
+    folder: &AnchoredFolder,
+    root: &Path,
+    excluded: &[PathBuf],
+    path: &str,
+    redactor: &Redactor,
+) -> Result<String, NamedFileError> {
+    if let Some(fault) = path_error(path) {
+        return Err(fault);
+    }
+    let barred = barred_paths(root, ANSWER_KEYS, excluded);
+    if is_barred(&root.join(path), &barred) || is_dotted(Path::new(path)) {
+        return Err(NamedFileError::Hidden);
+    }
+    let file = folder.open_file(Path::new(path)).map_err(unreadable)?;
+    Ok(redactor.apply(&text_of(file)?).into_owned())
+}
+
+fn unreadable(error: std::io::Error) -> NamedFileError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => NamedFileError::Missing,
+        _ => NamedFileError::Unreadable(error.to_string()),
+    }
+}
+
+/// Returns true if a part of the path begins with a dot. Such files are hidden, even if no list
+/// names them.
+fn is_dotted(path: &Path) -> bool {
+    let mut names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    names.any(|name| name.starts_with('.'))
+}
+
+/// Reads the start of a text.
+fn text_of(file: File) -> Result<String, NamedFileError> {
+    let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64).read_to_end(&mut bytes).map_err(unreadable)?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
@@ -70,8 +102,7 @@ pub fn read_named_file(
     if text.trim().is_empty() {
         return Err(NamedFileError::Empty);
     }
-    let path = below.to_string_lossy().replace('\\', "/");
-    Ok(SourceFile { path, text: redactor.apply(text).into_owned() })
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Detects changes of a project between two moments by digest.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ignore::WalkBuilder;
 use sha2::{Digest as _, Sha256};
 
-use super::{GENERATED, barred_paths, is_barred};
+use super::anchored::open_without_waiting;
+use super::{AnchoredFolder, GENERATED, barred_paths, is_barred};
 
 /// Maximum number of files whose contents are read.
 const MAX_FILES: usize = 20_000;
@@ -78,9 +79,8 @@ impl ProjectSnapshot {
     }
 
     /// Reads a tree that is used by a case alone, so that no folder is excluded.
-    pub(super) fn take_whole(root: &Path) -> Self {
-        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Self::read(root, Vec::new(), None)
+    pub(super) fn take_whole(folder: &AnchoredFolder) -> Self {
+        Self::read(folder.walk_path(), Vec::new(), None)
     }
 
     /// Reads the same tree again. Contents are read only if a file's metadata changed.
@@ -253,7 +253,11 @@ fn digest(path: &Path) -> Option<[u8; 32]> {
     if kind.is_symlink() {
         hash.update(path.read_link().ok()?.as_os_str().as_encoded_bytes());
     } else if kind.is_file() {
-        let mut file = File::open(path).ok()?;
+        // The program may have put something else in its place just now.
+        let mut file = open_without_waiting(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
         let mut chunk = vec![0; 64 * 1024];
         loop {
             match file.read(&mut chunk).ok()? {
@@ -320,7 +324,7 @@ mod tests {
         let time = path.metadata().unwrap().modified().unwrap();
         let first = ProjectSnapshot::take(folder.path(), &[]);
         fs::write(&path, "54321").unwrap();
-        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         assert_eq!(first.refresh().changes_since(&first), ["changed: a.txt"]);
     }
 

@@ -2,11 +2,11 @@
 //!
 //! It never contains an answer key, and links out of the copy are not followed.
 
-use std::io::{Error, Read as _};
+use std::io::{Error, ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use super::snapshot::{FileChange, files};
-use super::{ANSWER_KEYS, ProjectSnapshot, barred_paths};
+use super::{ANSWER_KEYS, AnchoredFolder, ProjectSnapshot, barred_paths};
 use crate::sut::{Fixture, FixtureSource};
 use selftest_checks::check::{FileChanges, FileContent};
 
@@ -21,6 +21,7 @@ const MAX_CONTENT: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     folder: PathBuf,
+    anchor: AnchoredFolder,
     first: ProjectSnapshot,
 }
 
@@ -53,25 +54,37 @@ impl Workspace {
                     std::fs::write(&to, text)?;
                 }
                 FixtureSource::Disk(from) if from.is_dir() => {
-                    for inner in files(from, &barred_paths(from, &[], protected)) {
+                    // A skill under trial is hidden where it lies, and laid on purpose.
+                    let real = from.canonicalize()?;
+                    let is_around =
+                        |path: &&PathBuf| from.starts_with(path) || real.starts_with(path);
+                    let inside: Vec<PathBuf> =
+                        protected.iter().filter(|path| !is_around(path)).cloned().collect();
+                    for inner in files(from, &barred_paths(from, &[], &inside)) {
                         copy.copy_file(&from.join(&inner), &to.join(&inner))?;
                     }
                 }
                 FixtureSource::Disk(from) => copy.copy_file(from, &to)?,
             }
         }
-        let first = ProjectSnapshot::take_whole(&folder);
-        Ok(Self { folder, first })
+        let anchor = AnchoredFolder::open(&folder)?;
+        let first = ProjectSnapshot::take_whole(&anchor);
+        Ok(Self { folder, anchor, first })
     }
 
     /// Returns the same copy with its current state as the initial one. Blocks.
     #[must_use]
     pub fn with_new_baseline(self) -> Self {
-        let first = ProjectSnapshot::take_whole(&self.folder);
+        let first = ProjectSnapshot::take_whole(&self.anchor);
         Self { first, ..self }
     }
 
-    /// Returns the path of the copy.
+    /// Returns the opened folder, for adapters that read files on behalf of the program.
+    pub fn anchor(&self) -> &AnchoredFolder {
+        &self.anchor
+    }
+
+    /// Returns the path of the copy, as the program knows it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -98,18 +111,14 @@ impl Workspace {
         if !is_inside(path) {
             return unreadable("it is not a path inside the project");
         }
-        // Canonicalised after the run, because the program may have created links.
-        let Ok(real) = self.folder.join(path).canonicalize() else { return FileContent::Missing };
-        if !self.folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)) {
-            return unreadable("it is a link that leads out of the project");
-        }
-        if !real.is_file() {
-            return unreadable("it is no file");
-        }
+        let file = match self.anchor.open_file(Path::new(path)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return FileContent::Missing,
+            Err(error) => return unreadable(&error.to_string()),
+        };
         let mut bytes = Vec::new();
         // One extra byte shows if the file is too large.
-        let read = std::fs::File::open(&real)
-            .and_then(|file| file.take(MAX_CONTENT + 1).read_to_end(&mut bytes));
+        let read = file.take(MAX_CONTENT + 1).read_to_end(&mut bytes);
         match read {
             Err(error) => unreadable(&error.to_string()),
             Ok(_) if bytes.len() as u64 > MAX_CONTENT => unreadable("it has more than 1 MiB"),
