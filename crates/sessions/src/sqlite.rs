@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
+use tokio::runtime::RuntimeFlavor;
 
 use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
@@ -96,14 +97,21 @@ pub(super) fn file(source: &SessionSource) -> Result<&Path, SessionReadError> {
     }
 }
 
-/// Runs a query to completion. Must not be called on a thread that runs async tasks.
+/// Runs a query to completion. On a thread of a runtime with several threads, the other tasks of
+/// that thread move to another one meanwhile.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, SessionReadError> {
-    // Tokio panics if a runtime blocks inside another one.
-    if tokio::runtime::Handle::try_current().is_ok() {
-        return Err(io::Error::other("a database cannot be read inside of an async task").into());
+    let run = || -> io::Result<T> {
+        Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
+    };
+    match tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Err(_) => Ok(run()?),
+        // Tokio panics if a runtime blocks inside another one, unless that knows of it.
+        Ok(RuntimeFlavor::MultiThread) => Ok(tokio::task::block_in_place(run)?),
+        Ok(_) => Err(io::Error::other(
+            "a database cannot be read on the only thread of an async runtime",
+        )
+        .into()),
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(work))
 }
 
 /// Calls `take` for each row of a query with one parameter.

@@ -113,4 +113,19 @@ fn the_database_of_hermes() {
         workspace.sql_in(state, statement);
     }
     assert_eq!(agents(&workspace), ["hermes"]);
+
+    // Every command that reads sessions reads those of a database.
+    let run = |words: &[&str]| workspace.clone().args(words).run().exit(0);
+    let list = run(&["sessions", "list", "--json"]).stdout;
+    assert!(list.contains("\"s1\""), "{list}");
+    let shown = run(&["sessions", "show", "s1"]).stdout;
+    assert!(shown.contains("it holds one file"), "{shown}");
+    let found = run(&["sessions", "search", "folder"]).stdout;
+    assert!(found.contains("s1"), "{found}");
+    let doctor = run(&["sessions", "doctor"]).stdout;
+    assert!(!doctor.contains("refused:"), "{doctor}");
+    for format in ["atif", "markdown", "html", "jsonl"] {
+        let text = run(&["sessions", "export", "s1", "--format", format]).stdout;
+        assert!(text.contains("it holds one file"), "{format}: {text}");
+    }
 }
