@@ -109,7 +109,7 @@ fn table() -> Vec<Broken> {
         other(
             "prompt cut by the server",
             "truncated",
-            Reply::CutPrompt { prompt_tokens: 500, text: good_text.clone() },
+            Reply::CutPrompt { prompt_tokens: 256, text: good_text.clone() },
         ),
         other("refusal in prose", "refused", "I'm sorry, but I can't help with that."),
         other("web page", "unavailable", Reply::Html),

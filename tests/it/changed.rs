@@ -130,7 +130,7 @@ fn without_a_declaration_nothing_is_skipped_and_the_key_is_named() {
     let run = workspace.clone().args(["--changed"]).run().exit(2);
     assert!(run.stderr.contains("--suite"), "{}", run.stderr);
     // Generated cases have nothing to do with it, and other keys of the section stay what they were.
-    let config = "version: 1\nsut: { identity: { version: \"1\" } }\n";
+    let config = "version: 1\nsut: { chat: {}, identity: { version: \"1\" } }\n";
     let shown = workspace.config(config).args(["config", "show"]).run().exit(0).stdout;
     assert!(shown.contains("chat:") && shown.contains("identity:"), "{shown}");
 }

@@ -167,7 +167,7 @@ fn a_case_that_demands_nothing_is_refused() {
     let _ = run
         .one_error(&["this case demands nothing"])
         .stderr_contains("config/suites/checks.yaml:3:5")
-        .stderr_contains("hint: say in `checks`");
+        .stderr_contains("hint: say in `expect`");
 }
 
 #[test]

@@ -2,12 +2,15 @@
 //! at hand, else the example agent, which needs none.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_harness::sut::sut_settings::{ChatSettings, ExampleSettings};
+use selftest_models::cassette::CassetteManifest;
 use selftest_models::locator::ModelLocator;
+use selftest_models::name::ModelName;
 
 /// Returns the configuration with a system under test. `needs_model` is true if only the assistant
 /// can be tested, because cases give it a skill.
@@ -27,10 +30,21 @@ pub(crate) async fn with_sut<'a>(
         None,
         Arc::new(project.redactor(resolved)),
     );
-    if needs_model || locator.has_capable_model().await {
+    let replays_example = replays_templates(project, resolved);
+    if needs_model || (!replays_example && locator.has_capable_model().await) {
         named.config.sut.chat = Some(ChatSettings::default());
     } else {
         named.config.sut.example = Some(ExampleSettings::default());
     }
     Cow::Owned(named)
+}
+
+/// Returns true if a recorded run of the example agent is replayed. An unreadable recording is an
+/// error of the run that reads it.
+fn replays_templates(project: &Project, resolved: &ResolvedConfig) -> bool {
+    let Ok(ModelName::Cassette(folder)) = ModelName::parse(&resolved.config.generator.model) else {
+        return false;
+    };
+    let manifest = CassetteManifest::read(&project.path(Path::new(&folder)));
+    manifest.is_ok_and(|manifest| manifest.is_some_and(|recorded| recorded.by_templates))
 }

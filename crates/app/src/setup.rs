@@ -210,7 +210,9 @@ impl RunSetup<'_> {
         let generates = !to_generate.is_empty();
         let asks_judge =
             |planned: &PlannedCase| planned.frozen.as_ref().is_none_or(GeneratedCase::needs_judge);
-        let by_templates = generates && needs_no_generator(config);
+        let replays_templates = config.sut.example.is_some()
+            && replayed.as_ref().is_some_and(|recorded| recorded.by_templates);
+        let by_templates = generates && (needs_no_generator(config) || replays_templates);
         let wanted = NeededRoles {
             generator: generates && !by_templates,
             judge: plan.iter().any(asks_judge),
@@ -416,7 +418,9 @@ impl RunSetup<'_> {
         if let Some(folder) = &self.args.record {
             // A cassette stands for one judge.
             let judge = (recorded.len() == 1).then(|| recorded.remove(0));
-            CassetteManifest::new(seed, judge).write(&self.project.path(folder))?;
+            let by_templates = names.generator.as_deref() == Some(NO_GENERATOR)
+                && self.resolved.config.sut.example.is_some();
+            CassetteManifest::new(seed, by_templates, judge).write(&self.project.path(folder))?;
         }
         let rubric = &self.resolved.rubric;
         let Some(panel) = JudgePanel::new(judges, rubric.clone()) else {

@@ -31,6 +31,10 @@ pub struct CassetteManifest {
     version: u32,
     /// Seed of the recorded run.
     pub seed: u64,
+    /// True if the harness itself wrote the cases, for the example agent: no model was asked for
+    /// them, and none is in the replay.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_templates: bool,
     /// The judge; absent if the run had none, or a panel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<RecordedJudge>,
@@ -55,6 +59,11 @@ pub struct RecordedJudge {
     pub measurement: Option<Value>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 impl RecordedJudge {
     /// Describes a model as a judge.
     pub async fn of(model: &dyn ChatModel, weights: &str, measurement: Option<Value>) -> Self {
@@ -71,8 +80,8 @@ impl RecordedJudge {
 
 impl CassetteManifest {
     /// Creates the manifest of a run.
-    pub const fn new(seed: u64, judge: Option<RecordedJudge>) -> Self {
-        Self { version: MANIFEST_VERSION, seed, judge }
+    pub const fn new(seed: u64, by_templates: bool, judge: Option<RecordedJudge>) -> Self {
+        Self { version: MANIFEST_VERSION, seed, by_templates, judge }
     }
 
     /// Reads the manifest of a cassette. Recordings of earlier versions have none.
@@ -491,7 +500,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(CassetteManifest::read(folder.path()).unwrap(), None);
         let judge = RecordedJudge::of(&Echo, "w", Some(serde_json::json!({ "auc": 0.9 }))).await;
-        let manifest = CassetteManifest::new(7, Some(judge));
+        let manifest = CassetteManifest::new(7, true, Some(judge));
         manifest.write(folder.path()).unwrap();
         assert_eq!(CassetteManifest::read(folder.path()).unwrap(), Some(manifest));
         let cassette = Cassette::open(Path::new("c"), folder.path()).unwrap();

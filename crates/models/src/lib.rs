@@ -512,8 +512,8 @@ impl ChatReply {
     }
 }
 
-/// Fewest tokens that a server's context leaves of a prompt that it cut.
-const MIN_CONTEXT_TOKENS: u64 = 500;
+/// Fewest tokens that a server's context leaves of a prompt that it cut. No smaller context is in use.
+const MIN_CONTEXT_TOKENS: u64 = 256;
 
 /// Estimates the number of tokens of a text: one for every 3.5 bytes. The true number can be lower
 /// or higher.

@@ -5,6 +5,7 @@ use selftest_grading::improve::gap::{DetectedGap, GapEvidence, GapKind, GapStatu
 use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
 use selftest_harness::event::ExperimentRun;
 use selftest_harness::experiment::Arm;
+use selftest_harness::sut::SkillDelivery;
 use selftest_reports::comparison::experiment::SkillExperiment;
 use selftest_reports::document::ReportDocument;
 use selftest_store::{ProposalDecision, Store};
@@ -46,6 +47,8 @@ fn arm(arm: Arm, failing: &[usize], took: u64) -> ReportDocument {
         skill_digest: "5c".repeat(32),
     });
     for (number, case) in (0..).zip(&mut run.cases) {
+        let delivery = SkillDelivery { offered: "in the prompt".to_owned(), read: Some(true) };
+        case.evidence.skill = (arm == Arm::Treatment).then_some(delivery);
         for step in &mut case.steps {
             step.duration_ms = took + (took - 2000) * number;
             let (reply, judgement) = (step.reply.as_mut().unwrap(), step.judgement.as_ref());

@@ -19,6 +19,8 @@ pub(super) struct ReadMarks {
     /// True if the file system keeps access times.
     works: bool,
     is_set: bool,
+    /// True once the harness itself may have read the files.
+    is_over: bool,
     was_read: bool,
 }
 
@@ -26,7 +28,7 @@ impl ReadMarks {
     /// Watches these files; `probe` is a file that may be written to find out if that works.
     pub(super) fn of(files: Vec<PathBuf>, probe: &Path) -> Self {
         let works = !files.is_empty() && keeps_access_times(probe).unwrap_or(false);
-        Self { files, works, is_set: false, was_read: false }
+        Self { files, works, ..Self::default() }
     }
 
     /// Marks the files as unread. Call it before the program starts, and after our own reading.
@@ -39,13 +41,20 @@ impl ReadMarks {
         self.is_set = true;
     }
 
-    /// Returns true if one of the files was read, `None` if that cannot be known. Call it before
-    /// the harness itself reads the folder.
+    /// Stops watching. Call it before the harness itself reads the folder.
+    pub(super) fn stop(&mut self) {
+        self.look();
+        self.is_over = true;
+    }
+
+    /// Returns true if one of the files was read while they were watched, `None` if that cannot be
+    /// known.
     pub(super) fn look(&mut self) -> Option<bool> {
-        if self.is_set && self.works && !self.was_read {
+        let knows = self.is_set && self.works;
+        if knows && !self.is_over && !self.was_read {
             self.was_read = self.files.iter().any(|file| is_marked(file) == Some(false));
         }
-        (self.was_read || (self.is_set && self.works)).then_some(self.was_read)
+        knows.then_some(self.was_read)
     }
 }
 
@@ -91,6 +100,11 @@ mod tests {
         assert_eq!(marks.look(), Some(true));
         marks.set();
         assert_eq!(marks.look(), Some(true), "what was seen stays");
+        let mut marks = ReadMarks::of(vec![file.clone()], &folder.path().join("probe"));
+        marks.set();
+        marks.stop();
+        std::fs::read(&file).unwrap();
+        assert_eq!(marks.look(), Some(false), "that was the harness");
         assert!(!folder.path().join("probe").exists());
     }
 

@@ -19,7 +19,7 @@ use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
 use super::read_marks::ReadMarks;
 use super::scratch::ScratchFolder;
 use crate::sut::answer::SeenAnswer;
-use crate::sut::project::{HiddenFiles, Workspace};
+use crate::sut::project::{AnchoredFolder, HiddenFiles, Workspace, remove_tree};
 use crate::sut::skill::SKILL_FILE;
 use crate::sut::sut_settings::{COMMAND_SECTION, ProgramProtocol, PromptInput};
 use crate::sut::{
@@ -97,6 +97,8 @@ pub(super) struct CaseResources {
 pub(in crate::sut) struct GrantedView {
     /// The working directory.
     pub(in crate::sut) root: PathBuf,
+    /// The same, opened before the program started, if the program can write to it.
+    pub(in crate::sut) anchor: Option<AnchoredFolder>,
     /// Hidden paths: absolute, or relative to the working directory.
     pub(in crate::sut) hidden: Vec<PathBuf>,
     /// Redacts secrets.
@@ -187,6 +189,7 @@ impl CommandSession {
         let HiddenFiles { answers, secrets } = host.hidden();
         GrantedView {
             root: self.workspace().unwrap_or(&host.project).to_owned(),
+            anchor: self.resources.workspace.as_ref().map(|copy| copy.anchor().clone()),
             hidden: [&host.protected[..], answers, secrets].concat(),
             redactor: Arc::clone(&host.redactor),
         }
@@ -407,7 +410,7 @@ impl SutSession for CommandSession {
     fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileChanges>> {
         async move {
             // The report reads the files itself.
-            self.read_marks.look();
+            self.read_marks.stop();
             let workspace = self.resources.workspace.clone()?;
             let named = named.to_vec();
             tokio::task::spawn_blocking(move || workspace.report(&named)).await.ok()
@@ -465,7 +468,9 @@ impl SutSession for CommandSession {
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
-            if let Err(error) = tokio::fs::remove_dir_all(&self.resources.scratch.path).await {
+            let scratch = self.resources.scratch.path.clone();
+            let removed = tokio::task::spawn_blocking(move || remove_tree(&scratch)).await;
+            if let Err(error) = removed.unwrap_or_else(|lost| Err(std::io::Error::other(lost))) {
                 notes.push(format!(
                     "cannot remove {}: {error}",
                     self.resources.scratch.path.display()
