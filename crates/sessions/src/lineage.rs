@@ -44,6 +44,12 @@ impl SessionLineage {
         self.steps.is_empty()
     }
 
+    /// Returns true for the session of a subagent in a file of its own, whose id begins with that of
+    /// the session that started it.
+    pub fn is_of_subagent(&self) -> bool {
+        self.id.contains("/agent-")
+    }
+
     /// Returns true if two sessions with one id are the same run, possibly at different lengths:
     /// they start with the same events. An unknown lineage matches any other.
     pub fn is_same_run(&self, other: &Self) -> bool {

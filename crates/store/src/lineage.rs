@@ -67,8 +67,11 @@ impl RelatedSession {
                 SessionRelation::SameName
             };
         }
+        // A subagent may be given the whole conversation so far. What it does with it is not the
+        // person's session, however long it gets.
+        let is_apart = own.is_of_subagent() != others.is_of_subagent();
         // A copy keeps the timestamps of the original.
-        if self.agent != other.agent || self.start != other.start {
+        if is_apart || self.agent != other.agent || self.start != other.start {
             SessionRelation::Unrelated
         } else if own.is_prefix_of(others) {
             SessionRelation::ContinuedBy

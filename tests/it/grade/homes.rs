@@ -99,6 +99,45 @@ fn where_no_agent_lives_there_is_nothing_to_grade() {
 }
 
 #[test]
+fn a_subagent_that_repeats_a_session_and_goes_on_does_not_replace_it() {
+    let record = |uuid: &str, parent: &str, is_subagent: bool, message: &str| {
+        let agent = if is_subagent { r#""agentId":"aside-b1","# } else { "" };
+        let minute = uuid.trim_start_matches(char::is_alphabetic);
+        format!(
+            r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"s-4",{agent}"isSidechain":{is_subagent},"timestamp":"2026-11-24T10:0{minute}:00Z","message":{message}}}"#,
+            kind = if message.contains("assistant") { "assistant" } else { "user" },
+        ) + "\n"
+    };
+    let ask = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let say = |text: &str| {
+        format!(
+            r#"{{"id":"m-{text}","role":"assistant","model":"opus","content":[{{"type":"text","text":"{text}"}}]}}"#
+        )
+    };
+    let both = |is_subagent| {
+        let asked = record("u0", "", is_subagent, &ask("Fix the rounding in cart.py"));
+        [asked, record("a1", "u0", is_subagent, &say("Fixed."))].concat()
+    };
+    let more = [
+        record("u2", "a1", true, &ask("What is a cart?")),
+        record("a3", "u2", true, &say("It holds goods.")),
+    ]
+    .concat();
+    let workspace = Workspace::new()
+        .file("in/-w-shop/s-4.jsonl", both(false))
+        .file("in/-w-shop/s-4/subagents/agent-aside-b1.jsonl", format!("{}{more}", both(true)));
+    let graded = workspace.args(["grade", "latest", "--source", "in", "--json"]).run().exit(0);
+    let grades = graded.json();
+    let ids: Vec<&str> = grades["grades"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["session_id"].as_str())
+        .collect();
+    assert!(ids.contains(&"s-4") && ids.contains(&"s-4/agent-aside-b1"), "{grades:#}");
+}
+
+#[test]
 fn the_database_of_hermes() {
     let workspace = Workspace::new().file("../home/.hermes/state.db", "");
     let state = "../home/.hermes/state.db";

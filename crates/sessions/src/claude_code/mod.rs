@@ -11,12 +11,13 @@ mod records;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::mem;
 
 use super::SessionReadError;
 use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall};
 use super::feed::SessionFeed;
-use super::id::{ById, RecordId};
+use super::id::RecordId;
 use super::source::SessionSource;
 use super::text::Text;
 use super::wire::LenientObject;
@@ -104,13 +105,18 @@ struct ClaudeReader {
     session: String,
     /// True if the whole file belongs to a subagent; `None` before the first message.
     is_subagent: Option<bool>,
-    /// Tokens counted so far per API message, because its lines repeat and increase them.
-    counted: ById<TokenCounts>,
-    /// Part of these tokens written to a cache.
-    written: ById<u64>,
+    /// Tokens counted so far per call, because its lines repeat and increase them, and the part of
+    /// them written to a cache.
+    counted: HashMap<CallKey, (TokenCounts, u64)>,
+    /// Number of messages that a person has sent.
+    turn: u32,
     /// Set after a compaction was reported, until its summary follows.
     awaits_summary: bool,
 }
+
+/// Identifies a call to a model: the ids of message and request, and the turn of the person. Some
+/// proxies number the messages of each conversation alike, and leave the request out.
+type CallKey = (RecordId, RecordId, u32);
 
 /// The conversation that a record belongs to.
 ///
@@ -287,16 +293,16 @@ impl ClaudeReader {
             event.usage = tokens;
             event.cache_written = written;
         } else {
-            event.continues = self.counted.contains_key(&id);
+            let call = (id, record.request_id, self.turn);
+            event.continues = self.counted.contains_key(&call);
             // Later lines of a message repeat its counts with a higher output, so only the increase
             // counts.
-            let counted = self.counted.entry(id).or_default();
+            let (counted, known) = self.counted.entry(call).or_default();
             let more = tokens.map(|tokens| tokens.since(*counted));
             // A line that only repeats the counts gets no usage, so that nothing is counted twice.
             event.usage = more.filter(|more| !event.continues || *more != TokenCounts::default());
             *counted += more.unwrap_or_default();
             // The same applies to cache writes.
-            let known = self.written.entry(id).or_default();
             event.cache_written = written.saturating_sub(*known);
             *known = written.max(*known);
         }
@@ -338,6 +344,10 @@ impl ClaudeReader {
         place: ConversationScope,
         feed: &mut SessionFeed<'_>,
     ) {
+        // A result of a tool comes between the lines of one message, and a subagent's prompt may.
+        if place != ConversationScope::InlineSubagent && user.is_human && user.results.is_empty() {
+            self.turn += 1;
+        }
         let time = record.timestamp.0;
         user.unknown.iter().for_each(|kind| feed.count_unknown(kind));
         let is_summary = user.is_summary || origin::is_continuation(&user.text);

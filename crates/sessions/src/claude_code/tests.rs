@@ -294,3 +294,35 @@ fn fields_of_another_type_lose_no_record() {
 fn damage_does_no_harm() {
     survives_damage(SessionFormat::ClaudeCode, FIXTURE.as_bytes());
 }
+
+#[test]
+fn one_message_id_in_three_turns_is_three_calls() {
+    let answer = |uuid: &str, parent: &str, rest: &str| {
+        let line = assistant(uuid, parent, "m1", r#"{"type":"text","text":"Answer."}"#);
+        line.replace(
+            r#""model":"opus""#,
+            r#""model":"opus","usage":{"input_tokens":1000,"output_tokens":100}"#,
+        )
+        .replacen('{', &format!("{{{rest}"), 1)
+    };
+    let turns = |request: [&str; 3]| {
+        let lines = [
+            user("u1", "", "What is a lexer?"),
+            answer("a1", "u1", request[0]),
+            // A further line of the same message.
+            answer("a2", "a1", request[0]),
+            user("u2", "a2", "What is a parser?"),
+            answer("a3", "u2", request[1]),
+            user("u3", "a3", "What is a tree?"),
+            answer("a4", "u3", request[2]),
+        ];
+        session("s-1.jsonl", &lines.concat())
+    };
+    let requests = ["1", "2", "3"].map(|number| format!(r#""requestId":"req_{number}","#));
+    let with_requests = [&*requests[0], &*requests[1], &*requests[2]];
+    for session in [turns(["", "", ""]), turns(with_requests)] {
+        let calls: Vec<u64> =
+            session.events.iter().filter_map(|event| Some(event.usage?.input)).collect();
+        assert_eq!(calls, [1000, 1000, 1000]);
+    }
+}
