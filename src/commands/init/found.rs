@@ -78,8 +78,10 @@ pub(super) struct Ollama {
 /// The findings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The name of the project.
+    /// The name of the project, by its manifest or its folder.
     pub(super) name: String,
+    /// The title of its README, if that is another name.
+    pub(super) title: Option<String>,
     pub(super) programs: Vec<PackageProgram>,
     /// Commands that texts of the project name, the likeliest first.
     pub(super) commands: Vec<FoundCommand>,
@@ -128,6 +130,10 @@ impl Found {
             .or_else(|| found.text(project, "pyproject.toml").and_then(|text| toml_name(&text)))
             .or_else(|| plain_name(&project.file_name()?.to_string_lossy()))
             .unwrap_or_else(|| "project".to_owned());
+        found.title = found
+            .text(project, "README.md")
+            .and_then(|text| title(&text))
+            .filter(|title| !title.eq_ignore_ascii_case(&found.name));
         found.look_for_api(project);
         found.look_for_commands(project, environment);
         found.look_for_servers(project).await;
@@ -340,6 +346,17 @@ fn known_case(project: &Path) -> Option<GeneratedCase> {
     is_own.then_some(case)
 }
 
+/// Returns the name in the first heading of a README: `# Ferry desk: times and tickets` is `Ferry
+/// desk`. A heading that is no plain name has none.
+fn title(readme: &str) -> Option<String> {
+    let heading = readme.lines().find_map(|line| line.strip_prefix("# "))?;
+    let name = heading.split([':', '—', '–', '|', '(']).next().unwrap_or_default();
+    let name = name.split(" - ").next().unwrap_or_default();
+    let name = name.trim().trim_matches(['*', '_', '`', ' ']);
+    // Longer ones are sentences.
+    plain_name(name).filter(|name| name.chars().count() <= 40 && name.split(' ').count() <= 4)
+}
+
 /// The text of a file of the project; none where there is none. The error says why it cannot be
 /// used. Pipes and devices are not opened, and no link leads out of the project.
 fn read(project: &Path, name: &str) -> Result<Option<String>, String> {
@@ -434,4 +451,18 @@ async fn ollama(environment: &Environment) -> Option<Ollama> {
     tags.sort_by(|a, b| b.size.cmp(&a.size).then(a.name.cmp(&b.name)));
     let models = tags.into_iter().map(|tag| tag.name).take(MAX_ENTRIES).collect();
     Some(Ollama { base, models })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_a_name_and_no_sentence() {
+        let of = |readme: &str| title(readme).unwrap_or_default();
+        assert_eq!(of("Badges\n\n# Ferry desk: times and tickets\n"), "Ferry desk");
+        assert_eq!(of("# **Ferry** - a bot"), "Ferry");
+        assert_eq!(of("# How do I get from the harbour to the town?"), "");
+        assert_eq!(of("No heading."), "");
+    }
 }

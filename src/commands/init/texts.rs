@@ -97,8 +97,11 @@ pub(super) fn configuration(found: &Found, answers: &Answers) -> String {
 /// Three cases about the project, which checks decide without a model: what it is called, what a text
 /// of it says, and a request that has to be asked back about.
 fn suite(found: &Found) -> String {
-    let name = json!(format!("(?i){}", escaped(&found.name)));
-    let reference = json!(format!("It is called {}.", found.name));
+    // An agent may read the title as well as the manifest.
+    let names = found.title.iter().chain([&found.name]).map(|name| escaped(name));
+    let name = json!(format!("(?i){}", names.collect::<Vec<_>>().join("|")));
+    let reference = found.title.as_ref().unwrap_or(&found.name);
+    let reference = json!(format!("It is called {reference}."));
     let known = found.known.as_ref().map_or_else(String::new, known_case);
     format!(
         "\
