@@ -19,10 +19,18 @@ pub(crate) async fn with_sut<'a>(
     resolved: &'a ResolvedConfig,
     needs_model: bool,
 ) -> Cow<'a, ResolvedConfig> {
-    if !resolved.config.sut.is_unnamed() {
+    let sut = &resolved.config.sut;
+    // `--model cassette/…` names the assistant as well.
+    let is_replay = sut.chat.as_ref().is_some_and(|chat| replays_templates(project, &chat.model));
+    if !sut.is_unnamed() && !is_replay {
         return Cow::Borrowed(resolved);
     }
     let mut named = resolved.clone();
+    if is_replay || replays_templates(project, &resolved.config.generator.model) {
+        (named.config.sut.chat, named.config.sut.example) =
+            (None, Some(ExampleSettings::default()));
+        return Cow::Owned(named);
+    }
     let locator = ModelLocator::new(
         project.environment.models.clone(),
         resolved.config.models.clone(),
@@ -30,8 +38,7 @@ pub(crate) async fn with_sut<'a>(
         None,
         Arc::new(project.redactor(resolved)),
     );
-    let replays_example = replays_templates(project, resolved);
-    if needs_model || (!replays_example && locator.has_capable_model().await) {
+    if needs_model || locator.has_capable_model().await {
         named.config.sut.chat = Some(ChatSettings::default());
     } else {
         named.config.sut.example = Some(ExampleSettings::default());
@@ -39,12 +46,10 @@ pub(crate) async fn with_sut<'a>(
     Cow::Owned(named)
 }
 
-/// Returns true if a recorded run of the example agent is replayed. An unreadable recording is an
-/// error of the run that reads it.
-fn replays_templates(project: &Project, resolved: &ResolvedConfig) -> bool {
-    let Ok(ModelName::Cassette(folder)) = ModelName::parse(&resolved.config.generator.model) else {
-        return false;
-    };
+/// Returns true if the model is the recording of a run of the example agent. An unreadable one is
+/// an error of the run that reads it.
+fn replays_templates(project: &Project, model: &str) -> bool {
+    let Ok(ModelName::Cassette(folder)) = ModelName::parse(model) else { return false };
     let manifest = CassetteManifest::read(&project.path(Path::new(&folder)));
     manifest.is_ok_and(|manifest| manifest.is_some_and(|recorded| recorded.by_templates))
 }
