@@ -217,7 +217,7 @@ fn body(change: impl FnOnce(&mut serde_json::Value)) -> Reply {
             "message": { "role": "assistant", "content": ANSWER },
             "finish_reason": "stop",
         }],
-        "usage": { "prompt_tokens": 400, "completion_tokens": 7, "total_tokens": 407 },
+        "usage": { "prompt_tokens": 4000, "completion_tokens": 7, "total_tokens": 4007 },
     });
     change(&mut body);
     Reply::Body(body.to_string())
