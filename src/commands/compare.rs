@@ -241,7 +241,8 @@ async fn replay_run(args: &ReplayArgs, global: &GlobalArgs) -> Result<Exit, AppE
     let format = format(args.json, args.markdown);
     let fail_if_worse = args.fail_if_worse;
     let purpose = RunPurpose::Replay { format, fail_if_worse };
-    let replayed = replay(&project, args.settings(), &args.run, args.repeats, purpose).await?;
+    let replayed = replay(&project, args.settings(), &args.run, args.repeats, purpose);
+    let replayed = Box::pin(replayed).await?;
     let Some(Replay { earlier, run }) = replayed else { return Ok(Exit::NothingRan) };
     conclude_replay(&project, terminal, &earlier, &run, format, fail_if_worse)
 }
@@ -292,7 +293,7 @@ async fn itself(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
     } else {
         let purpose = RunPurpose::SelfComparison { json: args.json };
         let builder = SelfTest::builder(&project).settings(args.settings()).purpose(purpose);
-        let Some(run) = builder.run().await? else { return Ok(Exit::NothingRan) };
+        let Some(run) = Box::pin(builder.run()).await? else { return Ok(Exit::NothingRan) };
         return conclude_self_comparison(&project, &run, args.json);
     };
     show_self_comparison(&project, &named, args.json)

@@ -162,7 +162,9 @@ fn compare(name: &str) -> usize {
 fn pages() -> Vec<String> {
     let docs = fs::read_dir(root().join("docs")).unwrap();
     let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let pages = names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
+    let pages = names
+        .filter(|name| Path::new(name).extension().is_some_and(|kind| kind == "md"))
+        .map(|name| format!("docs/{name}"));
     pages.chain(["README.md".to_owned()]).collect()
 }
 

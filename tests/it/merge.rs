@@ -53,7 +53,9 @@ fn essence(report: &Report) -> Value {
     let head = value.as_object_mut().unwrap();
     let varying =
         ["run_id", "timestamp", "ended_at", "task_group_id", "usage", "warnings", "cases", "seed"];
-    varying.iter().for_each(|key| drop(head.remove(*key)));
+    for key in varying {
+        head.remove(key);
+    }
     let fields = ["id", "repeat", "status", "pass", "reason", "prompt", "output"];
     let cases = report.cases();
     let cases = cases.iter().map(|case| fields.map(|field| case.0[field].clone()).to_vec().into());

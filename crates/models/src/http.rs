@@ -319,7 +319,7 @@ fn shown_target(target: &Url) -> String {
 /// Returns how long the server asks to wait: `retry-after-ms`, or `Retry-After` in seconds, with or
 /// without a fraction, or as a date relative to the server's `Date`.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    fn text<'h>(headers: &'h HeaderMap, name: impl AsHeaderName) -> Option<&'h str> {
+    fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
         headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
     }
     // Wrong numbers, such as negative ones, are ignored.

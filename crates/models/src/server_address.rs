@@ -210,15 +210,12 @@ fn decoded(text: &str) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let pair = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) => {
-                plain.push(byte);
-                at += 3;
-            }
-            None => {
-                plain.push(bytes[at]);
-                at += 1;
-            }
+        if let Some(byte) = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            plain.push(byte);
+            at += 3;
+        } else {
+            plain.push(bytes[at]);
+            at += 1;
         }
     }
     String::from_utf8_lossy(&plain).into_owned()

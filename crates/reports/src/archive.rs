@@ -144,13 +144,11 @@ impl RunArchive {
 /// Returns the files after that of a run in a list of [`RunArchive::files`]: the next page. If the
 /// run is no more, its name tells where it was.
 pub fn older_than(mut files: Vec<RunFile>, run_id: &str) -> Vec<RunFile> {
-    match files.iter().position(|file| file.run_id.as_str() == run_id) {
-        Some(position) => files.drain(position + 1..).collect(),
-        None => {
-            files.retain(|file| file.run_id.as_str() < run_id);
-            files
-        }
+    if let Some(position) = files.iter().position(|file| file.run_id.as_str() == run_id) {
+        return files.drain(position + 1..).collect();
     }
+    files.retain(|file| file.run_id.as_str() < run_id);
+    files
 }
 
 /// Reads the report at a path.

@@ -58,7 +58,7 @@ pub fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
     }
     let description = description(&latest);
     let height = if panels.is_empty() { TALL } else { top } + 32.0;
-    let picture = TrendChart { description, panels, height };
+    let picture = TrendChart { panels, description, height };
     picture.render().map(|text| format!("{}\n", text.trim_end()))
 }
 

@@ -93,7 +93,7 @@ mod tests {
             for _ in 0..4_000 {
                 let (mut failures, mut trials) = (0, 0);
                 while test.decide(failures, trials) == Continue {
-                    failures += (0..8).filter(|_| noise.chance(rate)).count() as u32;
+                    failures += (0..8).map(|_| u32::from(noise.chance(rate))).sum::<u32>();
                     trials += 8;
                 }
                 excessive += u32::from(test.decide(failures, trials) == Excessive);

@@ -155,15 +155,12 @@ fn with_placeholders(line: &str) -> String {
                 && !name.starts_with(' ')
         });
         text += before;
-        match inside {
-            Some((_, after)) => {
-                text += "'{prompt}'";
-                rest = after;
-            }
-            None => {
-                text.push('<');
-                rest = behind;
-            }
+        if let Some((_, after)) = inside {
+            text += "'{prompt}'";
+            rest = after;
+        } else {
+            text.push('<');
+            rest = behind;
         }
     }
     text + rest

@@ -189,7 +189,7 @@ impl Found {
         for mut command in all {
             let first = &mut command.words[0];
             if first == "python" && !is_there("python") {
-                *first = "python3".to_owned();
+                "python3".clone_into(first);
             }
             let has_files =
                 command.files().all(|path| is_file_within(project, path.trim_start_matches("./")));

@@ -98,9 +98,10 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
     flags.extend(reports(&resolved, &folder, service)?);
     eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
     let environment = &project.environment;
+    let builder = SelfTest::builder(&project).settings(settings).flags(flags);
     let ended = match &args.run.resume {
         Some(named) => Box::pin(super::resume(&args.run, named, &project, terminal)).await,
-        None => match SelfTest::builder(&project).settings(settings).flags(flags).run().await {
+        None => match Box::pin(builder.run()).await {
             Ok(Some(run)) => {
                 show_run(&run, &args.run, terminal, false).map(|exit| (exit, Some(run)))
             }

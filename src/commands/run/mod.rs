@@ -62,9 +62,8 @@ async fn once(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
     if let Some(named) = &args.resume {
         return Box::pin(resume(args, named, &project, terminal)).await.map(|(exit, _)| exit);
     }
-    let Some(run) = SelfTest::builder(&project).settings(args.settings()).run().await? else {
-        return Ok(Exit::NothingRan);
-    };
+    let builder = SelfTest::builder(&project).settings(args.settings());
+    let Some(run) = Box::pin(builder.run()).await? else { return Ok(Exit::NothingRan) };
     show_run(&run, args, terminal, false)
 }
 
@@ -79,7 +78,8 @@ pub(super) async fn resume(
     let settings = args.settings();
     let resolved = project.load(settings.flags())?;
     let json = args.format == Format::Json;
-    let continued = continue_run(project, &resolved, &settings, named, json).await?;
+    let continued = continue_run(project, &resolved, &settings, named, json);
+    let continued = Box::pin(continued).await?;
     let (run, request) = match continued {
         ContinuedRun::Nothing => return Ok((Exit::NothingRan, None)),
         ContinuedRun::Experiment(finished, options, json) => {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::task_status::TaskStatus;
 
-/// Defines the kinds of checks. An entry has a description, a name whose snake_case is the key in
+/// Defines the kinds of checks. An entry has a description, a name whose `snake_case` is the key in
 /// suites, the type of its value, and the function that decides it. Marks: `workspace` for kinds
 /// that inspect the agent's files or run a program; `deed` for kinds that find what the agent did,
 /// and `fact` for others that do not read the text of the answer.

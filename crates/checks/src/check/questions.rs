@@ -146,12 +146,12 @@ fn count_in_line(line: &str) -> u32 {
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
-            ';' | '\u{37e}' if is_greek(letter) => {
-                if has_word && ends_sentence(rest.clone()) {
-                    count += 1;
-                    has_word = false;
-                }
+            ';' | '\u{37e}' if is_greek(letter) && has_word && ends_sentence(rest.clone()) => {
+                count += 1;
+                has_word = false;
             }
+            // It separates clauses, and ends no question.
+            ';' | '\u{37e}' if is_greek(letter) => {}
             c if is_question_mark(c) => {
                 // A run of marks is one question, whatever it consists of.
                 let mut wide = c != '?';

@@ -136,6 +136,7 @@ fn what_has_no_score_is_counted_and_no_zero() {
 
 #[test]
 fn a_case_is_better_only_if_it_is() {
+    use PairOutcome::{Loss, Mixed, Tie, Win};
     let (control, treatment) = (Arm::Control, Arm::Treatment);
     let decided = |before: (Option<f64>, bool), now: (Option<f64>, bool)| {
         let found = analyse(&[
@@ -144,7 +145,6 @@ fn a_case_is_better_only_if_it_is() {
         ]);
         (found.cases[0].decided.unwrap(), found.cases[0].is_new_failure())
     };
-    use PairOutcome::{Loss, Mixed, Tie, Win};
     for (before, now, expected) in [
         ((Some(0.997), true), (Some(1.0), true), (Tie, false)),
         ((Some(0.9), true), (Some(1.0), true), (Win, false)),

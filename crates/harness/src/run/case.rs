@@ -423,9 +423,10 @@ impl CaseRun {
             within_time_left(answer, left, limit, &self.runner.outages).await;
         // Redacted before the answer is stored, checked or judged.
         if let Ok(reply) = &mut reply {
-            let redacted = |text: &str| self.runner.redactor.apply(text).into_owned();
-            reply.output = redacted(&reply.output);
-            reply.raw_output = reply.raw_output.as_deref().map(redacted);
+            let redactor = &self.runner.redactor;
+            reply.output = redactor.apply(&reply.output).into_owned();
+            let raw = reply.raw_output.as_deref();
+            reply.raw_output = raw.map(|text| redactor.apply(text).into_owned());
         }
         (reply, duration_ms)
     }

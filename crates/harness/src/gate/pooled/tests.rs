@@ -54,12 +54,12 @@ fn simulate(before: &[TrialCounts], failing: &[f64], dice: &mut Dice) -> Simulat
     let is_beyond_chance = rule.is_beyond_chance(missed.len());
     let mut is_blocked = is_beyond_chance;
     for case in missed.into_iter().filter(|_| !is_beyond_chance) {
-        let passed =
-            |trials: &[Option<bool>]| u32::from(trials.iter().any(|pass| *pass == Some(true)));
-        while rule.needs_another_trial(passed(&trials[case]), trials[case].len() as u32) {
+        let passed = |trials: &[Option<bool>]| u32::from(trials.contains(&Some(true)));
+        let count = |trials: &[Option<bool>]| u32::try_from(trials.len()).unwrap();
+        while rule.needs_another_trial(passed(&trials[case]), count(&trials[case])) {
             trials[case].push(Some(dice.passes(failing[case])));
         }
-        let (passed, decided) = (passed(&trials[case]), trials[case].len() as u32);
+        let (passed, decided) = (passed(&trials[case]), count(&trials[case]));
         is_blocked |= rule.weigh(passed, decided, false) == RegressionVerdict::Regression;
     }
     let pooled: Vec<usize> =
@@ -94,7 +94,8 @@ fn blocked(
         let before = before(&mut dice);
         let end = simulate(&before, failing, &mut dice);
         count += u32::from(end.is_blocked);
-        trials += end.trials as f64 / failing.len() as f64;
+        let count = |number: usize| f64::from(u32::try_from(number).unwrap());
+        trials += count(end.trials) / count(failing.len());
     }
     (100.0 * f64::from(count) / f64::from(runs), trials / f64::from(runs))
 }
@@ -103,9 +104,9 @@ fn blocked(
 fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
     let mut table = String::from("cases  fails  blocked  trials per case\n");
     for cases in [8, 20, 50] {
-        for percent in [0, 2, 5, 10, 25, 40, 60] {
+        for percent in [0_u32, 2, 5, 10, 25, 40, 60] {
             let rate = f64::from(percent) / 100.0;
-            let seed = 1_000 * cases as u64 + percent as u64;
+            let seed = 1_000 * cases as u64 + u64::from(percent);
             let (share, trials) = blocked(4_000, seed, |_| clean(cases), &vec![rate; cases]);
             table += &format!("{cases:>5} {percent:>4} % {share:>6.1} % {trials:>8.1}\n");
             match percent {
@@ -129,7 +130,7 @@ fn an_agent_whose_baseline_shows_failures_is_not_blocked_for_them() {
                 continue;
             }
             let failing = [f64::from(percent) / 100.0; 8];
-            let seed = 50 * u64::from(repeats) + percent as u64;
+            let seed = 50 * u64::from(repeats) + u64::from(percent);
             let (share, _) = blocked(4_000, seed, |dice| accept(&failing, repeats, dice), &failing);
             table += &format!("{repeats:>7} {percent:>4} % {share:>6.1} %\n");
             assert!(share <= 1.0, "{repeats} repeats, {percent} %: {share}");

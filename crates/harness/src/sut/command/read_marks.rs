@@ -9,8 +9,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// A time before any file was made, in seconds since 1970.
-const LONG_AGO: Duration = Duration::from_secs(86_400);
+/// A time before any file was made, after the start of 1970.
+const LONG_AGO: Duration = Duration::from_hours(24);
 
 /// Files whose reading is watched.
 #[derive(Debug, Default)]
@@ -18,10 +18,18 @@ pub(super) struct ReadMarks {
     files: Vec<PathBuf>,
     /// True if the file system keeps access times.
     works: bool,
-    is_set: bool,
-    /// True once the harness itself may have read the files.
-    is_over: bool,
+    phase: WatchPhase,
     was_read: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum WatchPhase {
+    /// The program was not started yet.
+    #[default]
+    Before,
+    Watching,
+    /// The harness itself may have read the files.
+    Over,
 }
 
 impl ReadMarks {
@@ -38,20 +46,20 @@ impl ReadMarks {
             // A file that cannot be marked looks as if it was read: then nothing is known.
             self.works = self.files.iter().all(|file| mark(file).is_ok());
         }
-        self.is_set = true;
+        self.phase = WatchPhase::Watching;
     }
 
     /// Stops watching. Call it before the harness itself reads the folder.
     pub(super) fn stop(&mut self) {
         self.look();
-        self.is_over = true;
+        self.phase = WatchPhase::Over;
     }
 
     /// Returns true if one of the files was read while they were watched, `None` if that cannot be
     /// known.
     pub(super) fn look(&mut self) -> Option<bool> {
-        let knows = self.is_set && self.works;
-        if knows && !self.is_over && !self.was_read {
+        let knows = self.phase != WatchPhase::Before && self.works;
+        if knows && self.phase == WatchPhase::Watching && !self.was_read {
             self.was_read = self.files.iter().any(|file| is_marked(file) == Some(false));
         }
         knows.then_some(self.was_read)

@@ -93,7 +93,7 @@ pub(super) fn missing_script(run: &[String], project: &Path) -> Option<PathBuf> 
         name.push(ending);
         Path::new(&name).exists()
     };
-    let is_there = path.exists() || endings.iter().any(|ending| exists(ending));
+    let is_there = path.exists() || endings.iter().any(exists);
     (!is_there).then_some(path)
 }
 

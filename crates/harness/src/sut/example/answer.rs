@@ -157,7 +157,7 @@ fn subject<'a>(file: &'a SearchedFile, request: &str) -> RequestSubject<'a> {
         after("section “").map(|name| (file.section(&name), format!("the section “{name}” of ")));
     let named = named.or_else(|| {
         let words = after("that begins with “")?;
-        let found = file.from_words(&words);
+        let found = file.starting_with(&words);
         (!found.is_empty()).then(|| (found, "that part of ".to_owned()))
     });
     let (sentences, part) = named.unwrap_or_else(|| (file.sentences(), String::new()));

@@ -91,7 +91,7 @@ impl SearchedFile {
     }
 
     /// Returns the sentences from where these words begin a line.
-    pub(super) fn from_words(&self, words: &str) -> Vec<FoundSentence> {
+    pub(super) fn starting_with(&self, words: &str) -> Vec<FoundSentence> {
         let words = words.trim_end_matches('…');
         let lines: Vec<&str> = self.text.lines().collect();
         let begins = |at: &usize| {
@@ -246,7 +246,7 @@ mod tests {
             "“The server listens on port 7700 of this machine.” (docs/usage.md:5)"
         );
         assert_eq!(file.section("Nothing"), []);
-        assert_eq!(file.from_words("## Names The program")[0].line, Some(16));
+        assert_eq!(file.starting_with("## Names The program")[0].line, Some(16));
     }
 
     #[test]

@@ -23,11 +23,11 @@ pub fn read_named_file(
     if let Some(fault) = path_error(path) {
         return Err(fault);
     }
-    let root = root.canonicalize().map_err(unreadable)?;
+    let root = root.canonicalize().map_err(|error| unreadable(&error))?;
     let barred = barred_paths(&root, ANSWER_KEYS, excluded);
     let named = root.join(path);
     // Links are resolved before the check, so that none leads out of the project.
-    let found = named.canonicalize().map_err(unreadable)?;
+    let found = named.canonicalize().map_err(|error| unreadable(&error))?;
     let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileError::Outside) };
     // Both are checked, so that neither a hidden name nor a link to a hidden file passes.
     let paths = [named.as_path(), found.as_path()];
@@ -41,7 +41,7 @@ pub fn read_named_file(
     if !found.is_file() {
         return Err(NamedFileError::Missing);
     }
-    let file = File::open(&found).map_err(unreadable)?;
+    let file = File::open(&found).map_err(|error| unreadable(&error))?;
     let text = text_of(file)?;
     let path = below.to_string_lossy().replace('\\', "/");
     Ok(SourceFile { path, text: redactor.apply(&text).into_owned() })
@@ -63,11 +63,11 @@ pub fn read_anchored_file(
     if is_barred(&root.join(path), &barred) || is_dotted(Path::new(path)) {
         return Err(NamedFileError::Hidden);
     }
-    let file = folder.open_file(Path::new(path)).map_err(unreadable)?;
+    let file = folder.open_file(Path::new(path)).map_err(|error| unreadable(&error))?;
     Ok(redactor.apply(&text_of(file)?).into_owned())
 }
 
-fn unreadable(error: std::io::Error) -> NamedFileError {
+fn unreadable(error: &std::io::Error) -> NamedFileError {
     match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => NamedFileError::Missing,
         _ => NamedFileError::Unreadable(error.to_string()),
@@ -87,7 +87,7 @@ fn is_dotted(path: &Path) -> bool {
 /// Reads the start of a text.
 fn text_of(file: File) -> Result<String, NamedFileError> {
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(MAX_BYTES as u64).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         // Truncated within a character. Any other error means that the file is not text.
