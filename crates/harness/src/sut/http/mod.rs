@@ -5,7 +5,7 @@
 //! output differs from before the reply, or if a running status was seen since. An identical
 //! question is accepted only after [`GRACE`] has passed.
 //!
-//! Requests that may be repeated are sent again within the time limit of the case, see [`retry`]. The
+//! Requests that may be repeated are sent again within the time limit of the case, see `retry`. The
 //! limit itself is up to the caller.
 
 mod client;
