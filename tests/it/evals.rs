@@ -68,7 +68,7 @@ fn the_cases_of_a_skill_are_run_as_they_are() {
     assert_eq!(report.0["models"]["judge"], "none", "no model was needed");
     let by_rule = report.case_of("1").0["checks"][0]["check"].to_string();
     assert!(by_rule.contains("(by rule)") && by_rule.contains("Ahoy"), "{by_rule}");
-    assert!(report.case_of("3").reason().contains("nobody can decide it"), "{report}");
+    assert!(report.case_of("3").reason().contains("no check can decide it"), "{report}");
     let report = report.to_string();
     assert!(!report.contains("SAW skills/greeter/evals"), "the answer key is out of reach");
     let _ = run.says("the shell line `rm -rf /` of `setup` is not run");

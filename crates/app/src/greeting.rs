@@ -14,15 +14,15 @@ use selftest_harness::sut::{SutEvidence, SutReply, SutTask, SutTaskType};
 /// What is said.
 pub const HELLO: &str = "hello";
 
-/// How long an answer is waited for.
+/// Time limit of the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came back.
 #[derive(Debug)]
 pub struct Greeting {
-    /// The system under test, in words.
+    /// Description of the system under test.
     pub sut: String,
-    /// Its answer, or why there is none.
+    /// Its answer, or the reason that there is none.
     pub answer: Result<SutReply, String>,
     /// Its traces, such as stderr.
     pub evidence: SutEvidence,

@@ -14,7 +14,7 @@ use crate::sentence::BY_RULE_SUFFIX;
 /// Requests beyond this length, in bytes, are mostly material for the task.
 const MAX_REQUEST: usize = 4_000;
 
-/// How a language states a count. All values are alternatives of a regular expression.
+/// The words by which a language states a count, as alternatives of a regular expression.
 struct CountWords {
     /// Imperatives that are about the whole answer, whatever was asked before.
     answer: &'static str,

@@ -1,5 +1,5 @@
-//! Says what is wrong with a YAML text in words for the one who wrote it. The parser's own words
-//! advise programmers which function to call. Pure.
+//! Translates errors of the YAML parser for the author of the file: the parser's own messages advise
+//! programmers which function to call. Pure.
 
 use selftest_text::one_line;
 

@@ -223,7 +223,7 @@ check_kinds! {
     #[cfg(test)]
     Capitals(super::example::CapitalShare) => super::example::capitals,
     /// A requirement in its author's words that cannot be decided: neither met nor missed.
-    Unknown(CheckText) fact => |_, _| FactStatement::undecided("nobody can decide it"),
+    Unknown(CheckText) fact => |_, _| FactStatement::undecided("no check can decide it"),
 }
 
 impl CheckKind {

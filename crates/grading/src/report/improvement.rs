@@ -57,6 +57,7 @@ pub fn proposals(proposals: &[SkillProposal]) -> String {
                     Some("helps") => "helps",
                     Some("harms") => "harms",
                     Some("not_enough_evidence") => "unclear",
+                    Some("blocked") => "blocked",
                     _ => "tested",
                 }
             }

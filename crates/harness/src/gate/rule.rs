@@ -47,7 +47,8 @@ pub enum RegressionVerdict {
     Undecided,
 }
 
-/// Returns an upper bound of the probability that one of these cases fails so many times in a row.
+/// Returns an upper bound of the probability that at least one of these cases fails this many times
+/// in a row.
 #[expect(clippy::cast_precision_loss, reason = "counts of cases are far below 2^53")]
 fn unconfirmed(failing: f64, trials: u32, cases: usize) -> f64 {
     // Tolerance for rounding: five cases at 0.1 have a probability of exactly 0.005.

@@ -15,8 +15,6 @@ use super::template::{
 use selftest_checks::check::{Check, CheckKind, CheckPattern, CheckText, CountBounds};
 use selftest_checks::scenario::{GeneratedCase, JudgeRole};
 
-/// Number of passages to try before the built-in text is used.
-const MAX_TRIES: usize = 30;
 /// Number of sentences in a summary.
 const SUMMARY_LINES: usize = 3;
 
@@ -40,21 +38,10 @@ pub fn case(
         return template::case(kind, sources, draw, is_new);
     }
     let built_in = ExcerptSources::of_built_in_text();
-    let mut repeated = None;
-    for sources in [sources, &built_in] {
-        for _ in 0..MAX_TRIES {
-            if let Some(case) = settled(kind, sources, draw) {
-                if is_new(&case.prompt) {
-                    return Some(case);
-                }
-                repeated = Some(case);
-            }
-        }
-        if repeated.is_some() {
-            return repeated;
-        }
-    }
-    template::case(kind, sources, draw, is_new)
+    let found = [sources, &built_in]
+        .into_iter()
+        .find_map(|sources| template::first_new(&is_new, || settled(kind, sources, draw)));
+    found.or_else(|| template::case(kind, sources, draw, is_new))
 }
 
 fn settled(

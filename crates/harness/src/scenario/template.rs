@@ -9,8 +9,24 @@ use super::kind::ScenarioKind;
 use super::safety;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, TaskStatus};
 
-/// Number of excerpts to try before the built-in text is used.
+/// Number of passages to try before the built-in text is used.
 const MAX_TRIES: usize = 30;
+
+/// Makes cases until one is new. After too many repeated ones, the last is returned; `None` if no
+/// passage made a case.
+pub(super) fn first_new(
+    is_new: &impl Fn(&str) -> bool,
+    mut make: impl FnMut() -> Option<GeneratedCase>,
+) -> Option<GeneratedCase> {
+    let mut repeated = None;
+    for case in (0..MAX_TRIES).filter_map(|_| make()) {
+        if is_new(&case.prompt) {
+            return Some(case);
+        }
+        repeated = Some(case);
+    }
+    repeated
+}
 
 /// Builds a case of this kind. `is_new` returns true if a prompt may be used; after too many
 /// repeated ones, the last is used anyway. The built-in text always yields a case, because each
@@ -21,21 +37,15 @@ pub fn case(
     draw: &mut SeededDraw,
     is_new: impl Fn(&str) -> bool,
 ) -> Option<GeneratedCase> {
-    let mut repeated = None;
-    for _ in 0..MAX_TRIES {
+    let found = first_new(&is_new, || {
         let passage = sources.passage(draw);
-        if let Some(case) = fill(kind, &passage, draw) {
-            if is_new(&case.prompt) {
-                return Some(case);
-            }
-            repeated = Some(case);
-        }
-    }
+        fill(kind, &passage, draw)
+    });
     let mut fallback = || {
         let passage = built_in(draw);
         fill(kind, &passage, draw)
     };
-    repeated.or_else(|| (0..MAX_TRIES).find_map(|_| fallback()))
+    found.or_else(|| (0..MAX_TRIES).find_map(|_| fallback()))
 }
 
 /// Builds a case about this passage. Returns `None` if it does not fit the kind, or contains unsafe

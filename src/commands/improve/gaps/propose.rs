@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn conclusions_have_the_words_that_lists_of_proposals_look_for() {
-        let all = [Conclusion::Helps, Conclusion::Harms, Conclusion::NotEnoughEvidence];
-        assert_eq!(json!(all), json!(["helps", "harms", "not_enough_evidence"]));
+        use Conclusion::{Blocked, Harms, Helps, NotEnoughEvidence};
+        let all = [Helps, Harms, NotEnoughEvidence, Blocked];
+        assert_eq!(json!(all), json!(["helps", "harms", "not_enough_evidence", "blocked"]));
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of an answer that is there, but empty.
+//! Decides checks on an empty answer.
 //!
 //! `not_contains: sorry` holds for an empty answer, and so does every upper bound; but an agent that
 //! says nothing has not done what was asked. An empty answer therefore satisfies a check of its text

@@ -62,7 +62,7 @@ impl AnchoredFolder {
 }
 
 /// Opens a file for reading without following a link and without waiting for the other end of a
-/// pipe. Whoever reads it checks that it is a regular file first.
+/// pipe. Check that it is a regular file before reading it.
 pub(super) fn open_without_waiting(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
