@@ -235,6 +235,29 @@ fn an_agent_gets_the_whole_skill_in_one_arm_and_nothing_of_it_in_the_other() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn checks_for_loading_are_no_part_of_an_experiment() {
+    let case = |id: &str, checks: &str| {
+        format!(
+            "  - scenario: {{ id: {id}, description: d, expected_status: COMPLETE }}\n    \
+             prompt: When does the ferry leave?\n    checks: [{checks}]\n"
+        )
+    };
+    let cases = [
+        case("both", "{ skill_loaded: brevity }, { contains: \"10:40\" }"),
+        case("loading", "{ skill_loaded: brevity }, { not: { skill_loaded: other } }"),
+    ];
+    let workspace = agent_project("skills", "copy")
+        .file(SUITE, format!("version: 1\ncases:\n{}", cases.concat()));
+    let run = experiment(&workspace, &["--repeats=1", "--json"]).run().exit(0);
+    let run = run.stderr_contains("1 prompt about loading the skill left out");
+    let run = run.stderr_contains("1 check about loading the skill left out");
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(found["cases"].as_array().unwrap().len(), 1, "{found:#}");
+    assert_eq!(found["pass_rate"]["wins"], 1, "{found:#}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn an_agent_that_reads_no_skill_is_blocked_and_not_without_effect() {
     let workspace = agent_project("done", "copy");
     let run = experiment(&workspace, &["--repeats=1"]).run().exit(3);

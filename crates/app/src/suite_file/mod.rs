@@ -15,10 +15,11 @@ use self::imported::{CaseNeeds, ImportedSuite};
 use crate::error::AppError;
 use crate::frontend::Frontend;
 use crate::project::Project;
+use selftest_checks::check::Check;
 use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_checks::evals::{MAX_CASES, unique_id};
 use selftest_checks::scenario::should_load;
-use selftest_checks::suite::{SUITE_VERSION, Suite};
+use selftest_checks::suite::{SUITE_VERSION, Suite, SuiteCase};
 use selftest_config::{self as config, Config};
 use selftest_harness::event::SuiteRun;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
@@ -314,33 +315,36 @@ impl SuiteFile {
         Ok(file)
     }
 
+    /// Leaves out what asks whether a skill is loaded: the arm without it could never load it.
     fn leave_out_loading(&mut self) -> Result<(), AppError> {
-        // The arm without the skill could never load it.
-        let mut dropped = 0;
-        for case in &mut self.suite.cases {
-            let before = case.checks.len();
-            if before > 1 || case.generated().needs_judge() {
-                case.checks.retain(|check| should_load(check).is_none());
-            }
-            dropped += before - case.checks.len();
-        }
-        if dropped > 0 {
-            let (shown, checks) = (self.shown.clone(), plural(dropped as u64, "check"));
-            self.remark(&shown, &format!("{checks} for loading the skill are no part of it"));
-        }
-        let count = self.loading();
-        if count == 0 {
-            return Ok(());
-        }
+        let is_loading = |check: &Check| should_load(check).is_some();
+        let asks_nothing_else = |case: &SuiteCase| {
+            let case = case.generated();
+            !case.needs_judge() && case.grounds.checks.iter().all(is_loading)
+        };
         let shown = self.shown.clone();
-        if count == self.suite.cases.len() {
+        let all = self.suite.cases.len();
+        self.suite.cases.retain(|case| !asks_nothing_else(case));
+        let count = all - self.suite.cases.len();
+        if count > 0 && count == all {
             let error = anyhow!("{} only asks whether a skill is loaded", shown.display());
             return Err(AppError::usage(error)
                 .hint(Some("`selftest --suite FILE` measures that; an experiment hands it over")));
         }
-        self.suite.cases.retain(|case| case.generated().should_load().is_none());
-        let prompts = plural(count as u64, "prompt");
-        self.remark(&shown, &format!("{prompts} about loading the skill are no part of it"));
+        let mut dropped = 0;
+        for case in &mut self.suite.cases {
+            for checks in [&mut case.checks, &mut case.scenario.checks] {
+                let before = checks.len();
+                checks.retain(|check| !is_loading(check));
+                dropped += before - checks.len();
+            }
+        }
+        for (count, what) in [(count, "prompt"), (dropped, "check")] {
+            if count > 0 {
+                let what = plural(count as u64, what);
+                self.remark(&shown, &format!("{what} about loading the skill left out"));
+            }
+        }
         Ok(())
     }
 
