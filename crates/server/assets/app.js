@@ -97,6 +97,8 @@ if (panel) {
   find(".close", panel).addEventListener("click", (event) => { event.preventDefault(); panel.close(); });
   panel.addEventListener("click", (event) => { if (event.target === panel) panel.close(); });
   panel.addEventListener("close", () => {
+    // The event comes later than the closing: by then going forward may have opened it again.
+    if (panel.open) return;
     asked += 1;
     if (current) find("a", current).focus();
     if (!openedSession()) return;
