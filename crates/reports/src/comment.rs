@@ -3,13 +3,14 @@
 
 use std::fmt::Write as _;
 
+use super::causes::{CaseFault, SharedCause, SharedCauses};
 use super::{against, wording};
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_harness::gate::finding::{CaseChange, GateFinding, GatedCase};
 use selftest_harness::outcome::CaseStatus;
 use selftest_stats::score::Score;
 use selftest_text::escape;
-use selftest_text::wording::percent;
+use selftest_text::wording::{percent, plural};
 
 /// Start of every comment of this program; its key follows.
 const MARK: &str = "<!-- selftest:comment ";
@@ -25,6 +26,8 @@ const MAX_QUOTE: usize = 600;
 /// Maximum length of a reason, and of an ID, in bytes.
 const MAX_REASON: usize = 200;
 const MAX_ID: usize = 80;
+/// Maximum number of shared causes that are listed.
+const MAX_CAUSES: usize = 10;
 /// Maximum number of IDs in a list.
 const MAX_LISTED: usize = 30;
 
@@ -42,9 +45,11 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
     text.push_str("\n## selftest: ");
     let outcome = wording::outcome(report.outcome);
     let _ = writeln!(text, "{outcome}\n\n{}\n", headline(report));
+    let causes = SharedCauses::of(report.cases.iter().filter_map(CaseFault::of_document));
+    shared(&mut text, &causes);
     match &report.gate {
-        Some(gate) => against_baseline(&mut text, report, gate),
-        None => failures(&mut text, report),
+        Some(gate) => against_baseline(&mut text, report, gate, &causes),
+        None => failures(&mut text, report, &causes),
     }
     let mut foot = format!(
         "\n<sub>{}, {}",
@@ -90,7 +95,28 @@ fn headline(report: &ReportDocument) -> String {
     parts.join(", ")
 }
 
-fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFinding) {
+/// Lists the causes that several cases have in common. The tables name them by their number.
+fn shared(text: &mut String, causes: &SharedCauses) {
+    for cause in causes.all().iter().take(MAX_CAUSES) {
+        let _ = writeln!(
+            text,
+            "- **{}**, {}: {}",
+            cause.name(),
+            plural(cause.ids.len() as u64, "case"),
+            escape_untrusted(&cause.reason, MAX_QUOTE)
+        );
+    }
+    if !causes.all().is_empty() {
+        text.push('\n');
+    }
+}
+
+fn against_baseline(
+    text: &mut String,
+    report: &ReportDocument,
+    gate: &GateFinding,
+    causes: &SharedCauses,
+) {
     if let Some(why) = &gate.judge_difference {
         let why = escape_untrusted(why, MAX_REASON);
         let _ =
@@ -117,7 +143,7 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
     ] {
         let found: Vec<&GatedCase> = gate.cases_with(change).collect();
         if !found.is_empty() {
-            table(text, heading, &found);
+            table(text, heading, &found, report, causes);
         }
     }
     if !gate.removed.is_empty() {
@@ -136,28 +162,46 @@ fn against_baseline(text: &mut String, report: &ReportDocument, gate: &GateFindi
     }
 }
 
-fn table(text: &mut String, heading: &str, found: &[&GatedCase]) {
+fn table(
+    text: &mut String,
+    heading: &str,
+    found: &[&GatedCase],
+    report: &ReportDocument,
+    causes: &SharedCauses,
+) {
     let _ = writeln!(text, "### {heading}\n\n| Case | Passed | Score | Why |\n|---|---|---|---|");
     for case in found.iter().take(MAX_ROWS) {
         let score = match (case.score_before, case.score) {
             (None, None) => "-".to_owned(),
             (before, now) => format!("{} → {}", number(before), number(now)),
         };
-        let why = case.reason.as_deref().unwrap_or_default();
+        // A case whose trials failed for different reasons keeps the gate's own words.
+        let reason = case.reason.as_deref();
+        let trial = report.cases.iter().find(|it| it.id == case.id && it.reason.as_deref() == reason);
         let _ = writeln!(
             text,
             "| {} | {} of {} | {score} | {} |",
             escape_untrusted(&case.id, MAX_ID),
             case.passed,
             case.decided,
-            escape_untrusted(why, MAX_REASON)
+            because(reason, trial, causes)
         );
     }
     more(text, found.len());
 }
 
+/// Returns the reason of a case, or the number of the cause that it shares with others.
+fn because(reason: Option<&str>, case: Option<&CaseDocument>, causes: &SharedCauses) -> String {
+    let shared = case
+        .and_then(|case| causes.of_fault(CaseFault::of_document(case)))
+        .filter(|cause| cause.number <= MAX_CAUSES);
+    shared
+        .map(SharedCause::name)
+        .unwrap_or_else(|| escape_untrusted(reason.unwrap_or_default(), MAX_REASON))
+}
+
 /// Lists the failures of a run without a baseline.
-fn failures(text: &mut String, report: &ReportDocument) {
+fn failures(text: &mut String, report: &ReportDocument, causes: &SharedCauses) {
     let failed: Vec<&CaseDocument> =
         report.cases.iter().filter(|case| case.pass == Some(false)).collect();
     let open: Vec<&CaseDocument> = report.cases.iter().filter(|case| case.pass.is_none()).collect();
@@ -168,14 +212,13 @@ fn failures(text: &mut String, report: &ReportDocument) {
         let _ =
             writeln!(text, "### {heading}\n\n| Case | Result | Score | Why |\n|---|---|---|---|");
         for case in found.iter().take(MAX_ROWS) {
-            let why = case.reason.as_deref().unwrap_or_default();
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} |",
                 escape_untrusted(&case.name(), MAX_ID),
                 case.status.label(),
                 number(case.scores.overall),
-                escape_untrusted(why, MAX_REASON)
+                because(case.reason.as_deref(), Some(case), causes)
             );
         }
         more(text, found.len());
@@ -342,6 +385,26 @@ mod tests {
         let link = Some("https://ci.example/runs/7");
         insta::assert_snapshot!("comment_gated", render(&with_gate(cases), "main", link));
         insta::assert_snapshot!("comment_absolute", render(&report(), "main", None));
+    }
+
+    #[test]
+    fn a_cause_that_cases_share_is_stated_once() {
+        let why = "output contains: no “14 days”";
+        let mut report = report();
+        for case in &mut report.cases {
+            case.status = CaseStatus::SutError;
+            (case.pass, case.reason) = (Some(false), Some(why.to_owned()));
+            case.steps.clear();
+        }
+        let cases = report.cases.len();
+        let absolute = render(&report, "main", None);
+        assert_eq!(absolute.matches("14 days").count(), 1, "{absolute}");
+        assert_eq!(absolute.matches("| cause 1 |").count(), cases, "{absolute}");
+        let gated_cases = report.cases.iter().map(|case| gated(&case.id, CaseChange::Regression, why));
+        report.gate = Some(finding(gated_cases.collect()));
+        let against = render(&report, "main", None);
+        assert_eq!(against.matches("14 days").count(), 1, "{against}");
+        assert_eq!(against.matches("| cause 1 |").count(), cases, "{against}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod warnings;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use bounds::{CountBounds, DurationBounds};
 pub use decide::{accepts_empty_answer, decide, decide_all};
@@ -81,7 +82,12 @@ impl Check {
 
     /// Returns the name, or else the requirement as written in a suite, on one line.
     pub fn describe(&self) -> String {
-        let demand = || serde_json::to_string(&self.kind).unwrap_or_default();
+        let demand = || match serde_json::to_value(&self.kind) {
+            // Without the outer braces, as the line stands in a suite.
+            Ok(Value::Object(entries)) => flow_entries(&entries),
+            Ok(value) => flow(&value),
+            Err(_) => String::new(),
+        };
         let words = self.name.clone().unwrap_or_else(demand);
         selftest_text::one_line(&words, MAX_DESCRIPTION)
     }
@@ -101,6 +107,37 @@ impl Check {
         }
         found
     }
+}
+
+/// Writes a value as YAML in flow style, as a person would.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(text) if is_plain(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(flow).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(entries) => format!("{{{}}}", flow_entries(entries)),
+        other => other.to_string(),
+    }
+}
+
+fn flow_entries(entries: &serde_json::Map<String, Value>) -> String {
+    let entries: Vec<String> =
+        entries.iter().map(|(key, value)| format!("{key}: {}", flow(value))).collect();
+    entries.join(", ")
+}
+
+/// Returns true if a text needs no quotes: YAML reads it as the same text, within a list too.
+fn is_plain(text: &str) -> bool {
+    // `14` and `1e3` would be numbers, `14 days` is not.
+    let is_number_like = text.chars().all(|c| c.is_ascii_digit() || "+-._eExob".contains(c));
+    text.starts_with(|c: char| c.is_alphanumeric() || "/._".contains(c))
+        && !text.ends_with(|c: char| c.is_whitespace() || c == ':')
+        && !text.contains(|c: char| c.is_control() || ",[]{}#\"".contains(c))
+        && !text.contains(": ")
+        && !is_number_like
+        && !["null", "true", "false"].contains(&text.to_ascii_lowercase().as_str())
 }
 
 /// Returns the distinct commands in these checks, which must run before deciding.

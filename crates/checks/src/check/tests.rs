@@ -498,6 +498,37 @@ fn leaf() -> impl Strategy<Value = Value> {
     ]
 }
 
+proptest! {
+    /// What stands in a description is read as the same check.
+    #[test]
+    fn descriptions_are_yaml(text in r#"[a-z0-9 .,:#'"{}\[\]&*!|>%@-]{1,12}|\PC{1,6}"#, count in 0..9u64) {
+        for value in [
+            json!({"contains": text}),
+            json!({"all": [{"file_contains": {"path": "a/b", "text": text}}, {"lines": count}]}),
+        ] {
+            let Ok(check) = read(&value) else { continue };
+            let written = serde_json::to_value(&check.kind).unwrap();
+            let flow = super::flow(&written);
+            let again: Value = serde_yaml::from_str(&flow).unwrap();
+            prop_assert_eq!(again, written, "{}", flow);
+        }
+    }
+}
+
+#[test]
+fn descriptions_have_quotes_where_they_are_needed() {
+    for (value, described) in [
+        (json!({"contains": "14 days"}), "contains: 14 days"),
+        (json!({"lines": 3}), "lines: 3"),
+        (json!({"contains": "14"}), r#"contains: "14""#),
+        (json!({"only_changes": ["src/a.rs", "docs/**"]}), "only_changes: [src/a.rs, docs/**]"),
+        (json!({"not": {"file_deleted": "src/b.rs"}}), "not: {file_deleted: src/b.rs}"),
+        (json!({"regex": "^a"}), r#"regex: "^a""#),
+    ] {
+        assert_eq!(check(&value).describe(), described);
+    }
+}
+
 /// The example of docs/extending.md is parsed, described and decided like every other kind.
 #[test]
 fn a_new_kind_takes_one_file_and_one_entry() {

@@ -9,6 +9,7 @@ use selftest_text::wording::{duration, plural};
 use super::run_view::{CiRunView, MISSING};
 use super::sources::{CaseSource, CaseSources};
 use crate::case_view::{self, CaseView};
+use crate::causes::{CaseFault, SharedCause, SharedCauses};
 use crate::document::ReportDocument;
 use crate::wording;
 use selftest_harness::gate::finding::GateFinding;
@@ -22,6 +23,8 @@ const MAX_WORDS: usize = 1_000;
 /// Maximum length of a summary, in bytes. GitHub accepts 1 MiB per step and rejects longer ones
 /// entirely.
 const MAX_SUMMARY: usize = 900_000;
+/// Maximum number of shared causes in the summary; the table names them by number.
+const MAX_CAUSES: usize = 20;
 /// Maximum number of cases described in full in the summary.
 const MAX_CASES: usize = 50;
 /// Maximum length of a prompt or an answer, in bytes.
@@ -172,6 +175,15 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
     let _ = writeln!(text, "{}. Judge: {judge}. Run {}.\n", facts.join("; "), document.run_id);
     let open: Vec<&CaseView<'_>> =
         cases.iter().filter(|case| case.status.pass() != Some(true)).collect();
+    let causes = SharedCauses::of(open.iter().filter_map(|case| CaseFault::of(case.result)));
+    for cause in causes.all().iter().take(MAX_CAUSES) {
+        let count = plural(cause.ids.len() as u64, "case");
+        let reason = inline(&cause.reason, MAX_QUOTE);
+        let _ = writeln!(text, "- **{}**, {count}: {reason}", cause.name());
+    }
+    if !causes.all().is_empty() {
+        text.push('\n');
+    }
     if !open.is_empty() {
         text += "| Case | Result | Score | Reason |\n|------|--------|------:|--------|\n";
     }
@@ -182,7 +194,11 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
             left_out += 1;
             continue;
         }
-        let reason = inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL);
+        let reason = causes
+            .of_fault(CaseFault::of(case.result))
+            .filter(|cause| cause.number <= MAX_CAUSES)
+            .map(SharedCause::name)
+            .unwrap_or_else(|| inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL).to_string());
         let (name, score) = (inline(case.name(), MAX_CELL), wording::score(case.score()));
         let _ = writeln!(text, "| {name} | {} | {score} | {reason} |", case.label());
     }
