@@ -4,7 +4,7 @@ use crate::document::ReportDocument;
 use selftest_checks::scenario::GeneratedCase;
 use selftest_harness::gate::anchors::AnchorSet;
 use selftest_harness::gate::baseline::{BASELINE_VERSION, Baseline, BaselineCase, case_digest_of};
-use selftest_harness::gate::finding::TrialGroup;
+use selftest_harness::gate::trials::TrialGroup;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::outcome::repeats::RepeatedResult;
 

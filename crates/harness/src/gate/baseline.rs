@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::pooled::TrialCounts;
+use super::trials::TrialCounts;
 use crate::judge::judge_settings::JudgeMethod;
+use crate::outcome::CaseResult;
 use crate::outcome::repeats::RepeatedResult;
-use crate::outcome::{CaseResult, CaseStep};
 use selftest_checks::suite::case_digest;
 use selftest_stats::score::{Score, Threshold};
 use selftest_stats::{TestTail, fisher_exact};
@@ -237,11 +237,6 @@ impl Baseline {
 /// Returns the digest that identifies a case, or `None` if it has no prompt.
 pub fn case_digest_of(case: &CaseResult) -> Option<String> {
     Some(case_digest(&case.scenario, case.case.as_ref()?))
-}
-
-/// Returns the overall score of the weakest step, if the case was scored.
-pub(super) fn overall(case: &CaseResult) -> Option<Score> {
-    case.weakest_step().and_then(CaseStep::overall)
 }
 
 impl JudgeIdentity {

@@ -1,24 +1,18 @@
 //! Compares a run with its baseline, case by case, and derives the outcome. Pure.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attribution::{Anchor, ChangeAttribution};
-use super::baseline::{BaselineCase, overall};
-use super::pooled::{PooledFinding, PooledVerdict, TrialCounts};
+use super::baseline::BaselineCase;
+use super::pooled::{PooledFinding, PooledVerdict};
 use super::rule::{RELIABLE, RegressionRule, RegressionVerdict};
+use super::trials::TrialGroup;
 use super::{BaselineGate, BaselineStanding, GateMode};
 use crate::outcome::repeats::RepeatedResult;
-use crate::outcome::{
-    CaseResult, CaseStatus, RunEnding, RunOutcome, RunSummary, absolute_outcome as absolute,
-};
+use crate::outcome::{CaseStatus, RunEnding, RunOutcome, RunSummary, absolute_outcome as absolute};
 use selftest_stats::score::Score;
 use selftest_text::wording::{cases, plural};
-
-/// Maximum length of a reason in bytes.
-const MAX_REASON: usize = 300;
 
 /// How a case changed since the baseline was accepted.
 #[derive(
@@ -119,138 +113,6 @@ pub struct GateFinding {
     pub removed: Vec<String>,
 }
 
-/// All trials of a case in a run.
-pub struct TrialGroup<'a> {
-    cases: Vec<&'a CaseResult>,
-}
-
-impl<'a> TrialGroup<'a> {
-    /// Groups results by case, in the order of their first trials.
-    pub fn by_case(cases: impl IntoIterator<Item = &'a CaseResult>) -> Vec<Self> {
-        let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut found: Vec<Self> = Vec::new();
-        for case in cases {
-            let position = *positions.entry(&case.scenario.id).or_insert_with(|| {
-                found.push(Self { cases: Vec::new() });
-                found.len() - 1
-            });
-            found[position].cases.push(case);
-        }
-        found
-    }
-
-    /// Returns the id of the case.
-    pub fn id(&self) -> &'a str {
-        &self.first().scenario.id
-    }
-
-    /// Returns the first trial.
-    pub fn first(&self) -> &'a CaseResult {
-        // `by_case` never creates an empty group.
-        self.cases[0]
-    }
-
-    /// Returns the number of repeats.
-    pub(super) const fn repeats(&self) -> usize {
-        self.cases.len()
-    }
-
-    /// Returns the first trial of each repeat.
-    pub fn first_trials(&self) -> TrialCounts {
-        let mut counts = TrialCounts::default();
-        self.cases.iter().for_each(|case| counts.add(case.first_status().0.pass()));
-        counts
-    }
-
-    /// Returns the verdicts of all trials: those of the repeats, then those that were run again.
-    pub(super) fn in_order(&self) -> Vec<Option<bool>> {
-        self.verdicts().collect()
-    }
-
-    fn verdicts(&self) -> impl Iterator<Item = Option<bool>> {
-        let again = self.cases.iter().flat_map(|case| &case.reruns);
-        let first = self.cases.iter().map(|case| case.first_status().0.pass());
-        first.chain(again.map(|rerun| rerun.status.pass()))
-    }
-
-    /// Returns the number of passed trials.
-    pub fn passed(&self) -> u32 {
-        count(self.verdicts().filter(|verdict| *verdict == Some(true)))
-    }
-
-    /// Returns the number of trials with a verdict.
-    pub fn decided(&self) -> u32 {
-        count(self.verdicts().flatten())
-    }
-
-    /// Returns the number of trials.
-    pub fn all(&self) -> u32 {
-        count(self.verdicts())
-    }
-
-    /// Returns true if the case failed, and never passed, before any retry.
-    pub fn failed_at_first(&self) -> bool {
-        let mut first = self.cases.iter().filter_map(|case| case.first_status().0.pass());
-        first.next() == Some(false) && first.all(|pass| !pass)
-    }
-
-    /// Returns true if a trial broke its isolation. No retry makes up for that.
-    pub fn broke_out(&self) -> bool {
-        self.cases.iter().any(|case| {
-            let again = case.reruns.iter().map(|rerun| rerun.status);
-            again.chain([case.first_status().0]).any(|it| it == CaseStatus::IsolationViolation)
-        })
-    }
-
-    /// Returns true if no trial of the case was run.
-    pub fn was_not_run(&self) -> bool {
-        let not_run = |case: &&CaseResult| {
-            matches!(case.first_status().0, CaseStatus::NotRun | CaseStatus::Skipped)
-        };
-        self.cases.iter().all(not_run)
-    }
-
-    /// Returns the mean overall score of the trials that have one.
-    pub fn score(&self) -> Option<Score> {
-        let first = self.cases.iter().filter_map(|case| overall(case));
-        let again = self.cases.iter().flat_map(|case| &case.reruns);
-        let scores: Vec<f64> =
-            // Retries count in the mean, but only results with a score do.
-            first.chain(again.filter_map(|rerun| rerun.overall)).map(Score::get).collect();
-        let mean = selftest_stats::mean(&scores)?;
-        // The mean of scores in 0..=1 can leave the range by rounding.
-        Score::new((mean.clamp(0.0, 1.0) * 1_000.0).round() / 1_000.0).ok()
-    }
-
-    /// Returns the reason for the first result that was not a pass, in one line.
-    fn reason(&self) -> Option<String> {
-        let reasons = self.cases.iter().filter_map(|case| case.first_status().1);
-        let why = reasons.map(|why| selftest_text::one_line(&why, MAX_REASON)).next();
-        why.filter(|why| !why.is_empty())
-    }
-
-    fn to_gated(
-        &self,
-        change: CaseChange,
-        reason: Option<String>,
-        then: Option<&BaselineCase>,
-    ) -> GatedCase {
-        GatedCase {
-            id: self.id().to_owned(),
-            change,
-            reason,
-            passed: self.passed(),
-            decided: self.decided(),
-            score_before: then.and_then(|then| then.score),
-            score: self.score(),
-        }
-    }
-}
-
-fn count(items: impl Iterator) -> u32 {
-    u32::try_from(items.count()).unwrap_or(u32::MAX)
-}
-
 impl GateFinding {
     pub(super) fn of(gate: &BaselineGate, all: &[TrialGroup<'_>], anchors: &[Anchor]) -> Self {
         let rule = gate.rule();
@@ -303,11 +165,11 @@ impl GateFinding {
     fn add(&mut self, gate: &BaselineGate, rule: RegressionRule, trials: &TrialGroup<'_>) {
         let then = match gate.standing(trials.first()) {
             BaselineStanding::New => {
-                self.cases.push(trials.to_gated(CaseChange::New, trials.reason(), None));
+                self.cases.push(GatedCase::of(trials, CaseChange::New, trials.reason(), None));
                 return;
             }
             BaselineStanding::Incomparable(why) => {
-                self.cases.push(trials.to_gated(CaseChange::NotCompared, Some(why), None));
+                self.cases.push(GatedCase::of(trials, CaseChange::NotCompared, Some(why), None));
                 return;
             }
             BaselineStanding::Accepted(then) => then,
@@ -340,11 +202,16 @@ impl GateFinding {
             RepeatedResult::Failed | RepeatedResult::Flaky => CaseChange::StillFailing,
             RepeatedResult::Unscored => {
                 let why = "it has no verdict in the baseline".to_owned();
-                self.cases.push(trials.to_gated(CaseChange::NotCompared, Some(why), Some(then)));
+                self.cases.push(GatedCase::of(
+                    trials,
+                    CaseChange::NotCompared,
+                    Some(why),
+                    Some(then),
+                ));
                 return;
             }
         };
-        self.cases.push(trials.to_gated(change, trials.reason(), Some(then)));
+        self.cases.push(GatedCase::of(trials, change, trials.reason(), Some(then)));
     }
 
     /// Returns true if the judge decides the baseline's answers differently than then.
@@ -377,7 +244,7 @@ impl GateFinding {
     }
 
     fn count(&self, change: CaseChange) -> u32 {
-        count(self.cases_with(change))
+        u32::try_from(self.cases_with(change).count()).unwrap_or(u32::MAX)
     }
 
     /// Returns the outcome of the run.
@@ -462,6 +329,23 @@ impl GateFinding {
 }
 
 impl GatedCase {
+    fn of(
+        trials: &TrialGroup<'_>,
+        change: CaseChange,
+        reason: Option<String>,
+        then: Option<&BaselineCase>,
+    ) -> Self {
+        Self {
+            id: trials.id().to_owned(),
+            change,
+            reason,
+            passed: trials.passed(),
+            decided: trials.decided(),
+            score_before: then.and_then(|then| then.score),
+            score: trials.score(),
+        }
+    }
+
     /// Returns the result as one line.
     pub fn sentence(&self) -> String {
         let Self { id, passed, decided, .. } = self;

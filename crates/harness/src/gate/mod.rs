@@ -10,6 +10,7 @@ pub mod baseline;
 pub mod finding;
 pub mod pooled;
 pub mod rule;
+pub mod trials;
 
 use std::collections::BTreeSet;
 
@@ -19,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::{CaseResult, CaseStatus};
 use attribution::{Anchor, CaseShifts, infrastructure_failure};
 use baseline::{Baseline, BaselineCase, JudgeIdentity};
-use finding::{GateFinding, TrialGroup};
+use finding::GateFinding;
 use pooled::MAX_ROUNDS;
 use rule::RegressionRule;
+use trials::TrialGroup;
 
 /// The gate that a run has to pass.
 #[derive(

@@ -12,8 +12,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::finding::TrialGroup;
 use super::rule::RELIABLE;
+use super::trials::{TrialCounts, TrialGroup};
 use super::{BaselineGate, BaselineStanding};
 use selftest_stats::{
     SequentialDecision, SequentialTest, binomial_tail, multiplied_odds, upper_bound,
@@ -42,59 +42,6 @@ const CONFIDENCE: f64 = 0.975;
 /// Number of passed trials that are assumed besides those of a baseline, so that one failure in a
 /// small baseline does not excuse every later one.
 const ASSUMED_PASSES: u64 = 10;
-
-/// Number of trials from which a case that failed all of them is known to fail. It is not pooled.
-const KNOWN_FAILURE: u32 = 3;
-
-/// Maximum number of trials of a case that are kept from earlier baselines.
-const MAX_HISTORY: u32 = 40;
-
-/// Numbers of passed and failed trials.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TrialCounts {
-    /// Passed trials.
-    pub passed: u32,
-    /// Failed trials.
-    pub failed: u32,
-}
-
-impl TrialCounts {
-    /// Returns the number of trials.
-    pub const fn all(self) -> u32 {
-        self.passed.saturating_add(self.failed)
-    }
-
-    /// Returns the sum.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            passed: self.passed.saturating_add(other.passed),
-            failed: self.failed.saturating_add(other.failed),
-        }
-    }
-
-    /// Returns at most [`MAX_HISTORY`] of these trials, in the same proportion, so that an agent
-    /// that slowly improves is not measured by what it was.
-    #[must_use]
-    pub(super) fn recent(self) -> Self {
-        let mut counts = self;
-        while counts.all() > MAX_HISTORY {
-            counts = Self { passed: counts.passed / 2, failed: counts.failed.div_ceil(2) };
-        }
-        counts
-    }
-
-    /// Adds one trial; one without a verdict counts as neither.
-    pub fn add(&mut self, pass: Option<bool>) {
-        self.passed += u32::from(pass == Some(true));
-        self.failed += u32::from(pass == Some(false));
-    }
-
-    const fn is_known_failure(self) -> bool {
-        self.passed == 0 && self.failed >= KNOWN_FAILURE
-    }
-}
 
 /// The conclusion of the pooled test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
