@@ -62,15 +62,31 @@ pub struct TrialArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine(pub Vec<String>);
 
-impl FromStr for CommandLine {
-    type Err = String;
+/// A value of an option that is not what it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    #[error("expected a command, found an open quotation mark")]
+    OpenQuote,
+    #[error("expected a command, such as \"python3 agent.py\"")]
+    NoCommand,
+    #[error("expected a time above 0, such as 90s, 10m or 1h30m")]
+    Time,
+    #[error("expected a number from 0 to 1, such as 0.7")]
+    Share,
+    #[error("expected a whole number from 0 on")]
+    Whole,
+    #[error("expected a whole number, such as 4")]
+    Count,
+    #[error("expected an amount above 0, such as 2.50")]
+    Money,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let words = shlex::split(text).ok_or("expected a command, found an open quotation mark")?;
-        if words.is_empty() {
-            return Err("expected a command, such as \"python3 agent.py\"".to_owned());
-        }
-        Ok(Self(words))
+impl FromStr for CommandLine {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let words = shlex::split(text).ok_or(ValueError::OpenQuote)?;
+        if words.is_empty() { Err(ValueError::NoCommand) } else { Ok(Self(words)) }
     }
 }
 
@@ -126,47 +142,45 @@ impl LimitArgs {
 }
 
 /// Parses a time: `90`, `90s`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a time above 0, such as 90s, 10m or 1h30m".to_owned();
+fn duration(text: &str) -> Result<Duration, ValueError> {
     let read = if let Ok(seconds) = text.trim().parse::<f64>() {
-        Duration::try_from_secs_f64(seconds).map_err(|_| expected())?
+        Duration::try_from_secs_f64(seconds).ok()
     } else {
-        let read = text.parse::<SignedDuration>().map_err(|_| expected())?;
-        Duration::try_from(read).map_err(|_| expected())?
+        text.parse::<SignedDuration>().ok().and_then(|read| Duration::try_from(read).ok())
     };
-    if read.is_zero() { Err(expected()) } else { Ok(read) }
+    read.filter(|read| !read.is_zero()).ok_or(ValueError::Time)
 }
 
 /// Parses a number from 0 to 1.
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, ValueError> {
     let number = text.trim().parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.7".to_owned())
+    number.ok_or(ValueError::Share)
 }
 
 /// Parses a whole number.
-fn whole(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| "expected a whole number from 0 on".to_owned())
+fn whole(text: &str) -> Result<u64, ValueError> {
+    text.trim().parse().map_err(|_| ValueError::Whole)
 }
 
 /// Parses a count, whose range the configuration checks.
-fn count(text: &str) -> Result<u32, String> {
-    text.trim().parse().map_err(|_| "expected a whole number, such as 4".to_owned())
+fn count(text: &str) -> Result<u32, ValueError> {
+    text.trim().parse().map_err(|_| ValueError::Count)
 }
 
 /// Parses a time in seconds. The configuration checks the range of a bare number.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, ValueError> {
     match text.trim().parse::<f64>() {
         Ok(seconds) if seconds.is_finite() => Ok(seconds),
-        Ok(_) => Err("expected a time above 0, such as 90s, 10m or 1h30m".to_owned()),
+        Ok(_) => Err(ValueError::Time),
         Err(_) => duration(text).map(|duration| duration.as_secs_f64()),
     }
 }
 
 /// Parses an amount of money.
-fn money(text: &str) -> Result<f64, String> {
+fn money(text: &str) -> Result<f64, ValueError> {
     let amount =
         text.trim().parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
-    amount.ok_or_else(|| "expected an amount above 0, such as 2.50".to_owned())
+    amount.ok_or(ValueError::Money)
 }
 
 /// Options of a run.

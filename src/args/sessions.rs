@@ -152,11 +152,6 @@ pub(crate) fn database(project: &Project, args: &DatabaseArgs) -> String {
     project.path(db.as_ref()).to_string_lossy().into_owned()
 }
 
-pub(crate) fn unit(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| "expected a number from 0.0 to 1.0".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

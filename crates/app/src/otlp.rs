@@ -60,7 +60,7 @@ impl OtlpCollector {
     pub(crate) async fn tell(&self, document: &ReportDocument) {
         let told = match tokio::time::timeout(TOTAL, self.send(&otlp::requests(document))).await {
             Ok(told) => told,
-            Err(_) => Err(format!("it took longer than {} s", TOTAL.as_secs())),
+            Err(_) => Err(OtlpError::TooLong),
         };
         if let Err(why) = told {
             let shown = shown(&self.base);
@@ -70,14 +70,14 @@ impl OtlpCollector {
         }
     }
 
-    async fn send(&self, requests: &[OtlpRequest]) -> Result<(), String> {
+    async fn send(&self, requests: &[OtlpRequest]) -> Result<(), OtlpError> {
         let client = client_builder(self.base.as_str())
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(self.headers.clone())
             .connect_timeout(CONNECT)
             .timeout(REQUEST)
             .build()
-            .map_err(|error| root_cause(&error))?;
+            .map_err(OtlpError::Client)?;
         let (mut refused, mut faults) = (Vec::new(), Vec::new());
         for OtlpRequest { path, body } in requests {
             // A collector may take spans and no events.
@@ -96,7 +96,7 @@ impl OtlpCollector {
                 }
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+        if faults.is_empty() { Ok(()) } else { Err(OtlpError::Undelivered(faults)) }
     }
 
     fn address(&self, path: &str) -> String {
@@ -112,14 +112,13 @@ fn shown(base: &Url) -> String {
 }
 
 /// `name=value` pairs; values are percent-encoded.
-fn headers(text: &str) -> Result<HeaderMap, String> {
+fn headers(text: &str) -> Result<HeaderMap, HeaderError> {
     let mut found = HeaderMap::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or("expected name=value,name=value")?;
-        let name: HeaderName =
-            name.trim().parse().map_err(|_| "a name that no header can have".to_owned())?;
+        let (name, value) = pair.split_once('=').ok_or(HeaderError::NoPair)?;
+        let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Name)?;
         let mut value = HeaderValue::from_bytes(&decoded(value.trim()))
-            .map_err(|_| format!("the value of {name} cannot be sent"))?;
+            .map_err(|_| HeaderError::Value(name.clone()))?;
         value.set_sensitive(true);
         found.insert(name, value);
     }
@@ -144,11 +143,33 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Why a request was of no use.
+/// A run that a collector did not get as a whole.
+#[derive(Debug, thiserror::Error)]
+enum OtlpError {
+    #[error("it took longer than {} s", TOTAL.as_secs())]
+    TooLong,
+    #[error("{}", root_cause(.0))]
+    Client(#[source] reqwest::Error),
+    #[error("{}", .0.join("; "))]
+    Undelivered(Vec<String>),
+}
+
+/// A header of the environment that cannot be sent. Its value may be a secret and is not shown.
+#[derive(Debug, thiserror::Error)]
+enum HeaderError {
+    #[error("expected name=value,name=value")]
+    NoPair,
+    #[error("a name that no header can have")]
+    Name,
+    #[error("the value of {0} cannot be sent")]
+    Value(HeaderName),
+}
+
+/// A request that was not delivered.
 enum DeliveryError {
     /// The collector is unreachable, so later requests would fail too.
     Gone(String),
-    /// The collector's words about this one.
+    /// The collector rejected this one with these words.
     Refused(String),
 }
 
@@ -172,7 +193,7 @@ async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(
             continue;
         }
         let answer = answer.map_err(|error| DeliveryError::Gone(unreachable(&error)))?;
-        return read(answer).await.map_err(DeliveryError::Refused);
+        return check(answer).await;
     }
 }
 
@@ -183,8 +204,8 @@ fn unreachable(error: &reqwest::Error) -> String {
     terminal(&root_cause(error), 200)
 }
 
-/// Returns the collector's message if it rejected anything.
-async fn read(mut answer: reqwest::Response) -> Result<(), String> {
+/// Checks that the collector rejected nothing.
+async fn check(mut answer: reqwest::Response) -> Result<(), DeliveryError> {
     let status = answer.status();
     let mut bytes = Vec::new();
     while let Ok(Some(chunk)) = answer.chunk().await {
@@ -196,7 +217,8 @@ async fn read(mut answer: reqwest::Response) -> Result<(), String> {
     let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if !status.is_success() {
         let words = said["message"].as_str().map(|words| format!(": {}", terminal(words, 200)));
-        return Err(format!("HTTP {}{}", status.as_u16(), words.unwrap_or_default()));
+        let words = format!("HTTP {}{}", status.as_u16(), words.unwrap_or_default());
+        return Err(DeliveryError::Refused(words));
     }
     let part = &said["partialSuccess"];
     let rejected = ["rejectedSpans", "rejectedLogRecords"].map(|key| match &part[key] {
@@ -207,7 +229,7 @@ async fn read(mut answer: reqwest::Response) -> Result<(), String> {
         0 => Ok(()),
         count => {
             let words = terminal(part["errorMessage"].as_str().unwrap_or_default(), 200);
-            Err(format!("{count} refused: {words}"))
+            Err(DeliveryError::Refused(format!("{count} refused: {words}")))
         }
     }
 }

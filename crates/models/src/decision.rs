@@ -31,6 +31,50 @@ pub enum DecisionAnswer {
     Refused,
 }
 
+/// A reply that is not the answers to the questions.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum DecisionError {
+    #[error("the state was truncated")]
+    Truncated,
+    #[error("a reply without `answers`")]
+    NoAnswers,
+    #[error("`answers` is no {0}")]
+    Shape(&'static str),
+    #[error("{found} answers to {wanted} questions")]
+    Count { found: usize, wanted: usize },
+    #[error("no answer to {0}")]
+    Missing(String),
+    #[error("an answer to {found} in place of {wanted}")]
+    Order { found: String, wanted: String },
+    #[error("{question}: {source}")]
+    Answer { question: String, source: Box<Self> },
+    #[error("an error in place of an answer")]
+    Failed,
+    #[error("the answer is of another type")]
+    Type,
+    #[error("no `{0}`")]
+    NoProbability(&'static str),
+    #[error("{0} is no number")]
+    NoNumber(Value),
+    #[error("{0} is no probability")]
+    Range(f64),
+    #[error("`probabilities` is neither a list nor an object")]
+    Distribution,
+    #[error("probabilities that sum to {0:.2}")]
+    Sum(f64),
+    #[error("{share} beside a probability of {yes}")]
+    Share { share: f64, yes: f64 },
+    #[error("decided {} at {yes}", if *.is_yes { "yes" } else { "no" })]
+    Decided { is_yes: bool, yes: f64 },
+}
+
+impl DecisionError {
+    /// Adds the question that was answered wrongly.
+    fn at(self, question: String) -> Self {
+        Self::Answer { question, source: Box::new(self) }
+    }
+}
+
 impl DecisionProtocol {
     /// Returns the path below `/v1`.
     pub(crate) const fn path(self) -> &'static str {
@@ -61,39 +105,43 @@ impl DecisionProtocol {
         }
     }
 
-    /// Reads the answers to this many questions, in order. The message says what is wrong.
-    pub(crate) fn read(self, reply: &Value, count: usize) -> Result<Vec<DecisionAnswer>, String> {
+    /// Reads the answers to this many questions, in order.
+    pub(crate) fn read(
+        self,
+        reply: &Value,
+        count: usize,
+    ) -> Result<Vec<DecisionAnswer>, DecisionError> {
         if is_truncated(reply) {
-            return Err("the state was truncated".to_owned());
+            return Err(DecisionError::Truncated);
         }
-        let answers = reply.get("answers").ok_or("a reply without `answers`")?;
+        let answers = reply.get("answers").ok_or(DecisionError::NoAnswers)?;
         match self {
             Self::SystemOne => {
-                let answers = answers.as_object().ok_or("`answers` is no object")?;
+                let answers = answers.as_object().ok_or(DecisionError::Shape("object"))?;
                 if answers.len() != count {
-                    return Err(format!("{} answers to {count} questions", answers.len()));
+                    return Err(DecisionError::Count { found: answers.len(), wanted: count });
                 }
                 (0..count)
                     .map(|at| {
                         let name = id(at);
                         let answer = answers.get(&name);
-                        read_noul(answer.ok_or_else(|| format!("no answer to {name}"))?)
-                            .map_err(|why| format!("{name}: {why}"))
+                        let answer = answer.ok_or_else(|| DecisionError::Missing(name.clone()))?;
+                        read_noul(answer).map_err(|error| error.at(name))
                     })
                     .collect()
             }
             Self::Decisions => {
-                let answers = answers.as_array().ok_or("`answers` is no list")?;
+                let answers = answers.as_array().ok_or(DecisionError::Shape("list"))?;
                 if answers.len() != count {
-                    return Err(format!("{} answers to {count} questions", answers.len()));
+                    return Err(DecisionError::Count { found: answers.len(), wanted: count });
                 }
                 let each = answers.iter().enumerate().map(|(at, answer)| {
                     let name = id(at);
                     let said = answer.get("name").and_then(Value::as_str).unwrap_or(&name);
                     if said != name {
-                        return Err(format!("an answer to {said} in place of {name}"));
+                        return Err(DecisionError::Order { found: said.to_owned(), wanted: name });
                     }
-                    read_predicate(answer).map_err(|why| format!("{name}: {why}"))
+                    read_predicate(answer).map_err(|error| error.at(name))
                 });
                 each.collect()
             }
@@ -119,45 +167,42 @@ fn is_refusal(answer: &Value) -> bool {
         || answer.get("refusal").is_some_and(|value| !value.is_null() && *value != json!(false))
 }
 
-fn probability(value: &Value) -> Result<f64, String> {
-    let number = value.as_f64().ok_or_else(|| format!("{value} is no number"))?;
-    if (0.0..=1.0).contains(&number) {
-        Ok(number)
-    } else {
-        Err(format!("{number} is no probability"))
-    }
+fn probability(value: &Value) -> Result<f64, DecisionError> {
+    let number = value.as_f64().ok_or_else(|| DecisionError::NoNumber(value.clone()))?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(DecisionError::Range(number)) }
 }
 
-fn read_noul(answer: &Value) -> Result<DecisionAnswer, String> {
+fn read_noul(answer: &Value) -> Result<DecisionAnswer, DecisionError> {
     if is_refusal(answer) {
         return Ok(DecisionAnswer::Refused);
     }
     if answer.get("error").is_some_and(|error| !error.is_null()) {
-        return Err("an error in place of an answer".to_owned());
+        return Err(DecisionError::Failed);
     }
     if answer.get("type").and_then(Value::as_str) != Some("noul") {
-        return Err("the answer is of another type".to_owned());
+        return Err(DecisionError::Type);
     }
-    let yes = probability(answer.get("noul").ok_or("no `noul`")?)?;
+    let yes = probability(answer.get("noul").ok_or(DecisionError::NoProbability("noul"))?)?;
     agrees(answer, yes)?;
     Ok(DecisionAnswer::Yes(yes))
 }
 
-fn read_predicate(answer: &Value) -> Result<DecisionAnswer, String> {
+fn read_predicate(answer: &Value) -> Result<DecisionAnswer, DecisionError> {
     if is_refusal(answer) {
         return Ok(DecisionAnswer::Refused);
     }
     if answer.get("type").and_then(Value::as_str) != Some("predicate") {
-        return Err("the answer is of another type".to_owned());
+        return Err(DecisionError::Type);
     }
-    let yes = probability(answer.get("probability").ok_or("no `probability`")?)?;
+    let yes =
+        probability(answer.get("probability").ok_or(DecisionError::NoProbability("probability"))?)?;
     agrees(answer, yes)?;
     Ok(DecisionAnswer::Yes(yes))
 }
 
 /// Checks what stands beside a probability: a distribution sums to 1 and holds it, and a decision is
 /// the likelier one.
-fn agrees(answer: &Value, yes: f64) -> Result<(), String> {
+fn agrees(answer: &Value, yes: f64) -> Result<(), DecisionError> {
     if let Some(all) = answer.get("probabilities").filter(|all| !all.is_null()) {
         let each: Vec<(String, f64)> = match all {
             Value::Array(list) => list
@@ -167,20 +212,20 @@ fn agrees(answer: &Value, yes: f64) -> Result<(), String> {
                     let share = probability(one.get("probability").unwrap_or(&Value::Null))?;
                     Ok((value.trim_matches('"').to_owned(), share))
                 })
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<_, DecisionError>>()?,
             Value::Object(map) => map
                 .iter()
                 .map(|(name, share)| Ok((name.clone(), probability(share)?)))
-                .collect::<Result<_, String>>()?,
-            _ => return Err("`probabilities` is neither a list nor an object".to_owned()),
+                .collect::<Result<_, DecisionError>>()?,
+            _ => return Err(DecisionError::Distribution),
         };
         let sum: f64 = each.iter().map(|(_, share)| share).sum();
         if (sum - 1.0).abs() > TOLERANCE {
-            return Err(format!("probabilities that sum to {sum:.2}"));
+            return Err(DecisionError::Sum(sum));
         }
         let named = each.iter().find(|(name, _)| name == "true" || name == "yes");
         if let Some((_, share)) = named.filter(|(_, share)| (share - yes).abs() > TOLERANCE) {
-            return Err(format!("{share} beside a probability of {yes}"));
+            return Err(DecisionError::Share { share: *share, yes });
         }
     }
     let decided = ["choice", "value", "decision", "predicate", "answer"];
@@ -191,8 +236,8 @@ fn agrees(answer: &Value, yes: f64) -> Result<(), String> {
         _ => None,
     });
     match decided {
-        Some(true) if yes < 0.5 - TOLERANCE => Err(format!("decided yes at {yes}")),
-        Some(false) if yes > 0.5 + TOLERANCE => Err(format!("decided no at {yes}")),
+        Some(true) if yes < 0.5 - TOLERANCE => Err(DecisionError::Decided { is_yes: true, yes }),
+        Some(false) if yes > 0.5 + TOLERANCE => Err(DecisionError::Decided { is_yes: false, yes }),
         _ => Ok(()),
     }
 }

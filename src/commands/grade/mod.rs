@@ -4,7 +4,7 @@ mod quality;
 mod watch;
 mod weekly;
 
-use crate::args::sessions::unit;
+use crate::args::run::share;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -106,7 +106,7 @@ pub enum GradeAction {
     /// List the newest grades by models
     Recent {
         /// Only those with at least this overall score
-        #[arg(long, value_name = "SCORE", value_parser = unit)]
+        #[arg(long, value_name = "SCORE", value_parser = share)]
         min_overall: Option<f64>,
         /// Maximum number of grades to list
         #[arg(long, value_name = "N", default_value_t = 20,

@@ -8,7 +8,7 @@ mod list;
 mod search;
 mod show;
 
-use crate::args::sessions::unit;
+use crate::args::run::share;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -133,7 +133,7 @@ pub struct SessionLabelArgs {
     #[arg(long, group = "said", value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// Minimum reward in the file that counts as success
-    #[arg(long, value_name = "0..1", default_value_t = 1.0, value_parser = unit,
+    #[arg(long, value_name = "0..1", default_value_t = 1.0, value_parser = share,
         requires = "labels")]
     pub least_reward: f64,
     /// The task, if several sessions share it
