@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::model_server::ModelServer;
 use crate::run::Run;
+use crate::task_server::{TaskAnswer, TaskServer};
 #[cfg(target_os = "linux")]
 use crate::terminal::on_a_terminal;
 use crate::workspace::{Workspace, files};
@@ -56,6 +57,34 @@ fn a_project_with_nothing_is_tested_by_the_example_agent() {
     let workflow = run.read(".github/workflows/selftest.yml");
     assert!(workflow.contains("cargo install --locked --git https://github.com/"), "{workflow}");
     assert!(run.read(".gitignore").contains("/reports/selftest/"));
+}
+
+/// An API as FastAPI describes it: one call whose response is the answer.
+#[test]
+fn an_api_that_answers_in_one_call_is_tested() {
+    let api = r#"{"openapi": "3.1.0", "paths": {"/chat": {"post": {
+        "requestBody": {"content": {"application/json": {"schema": {"$ref": "\#/components/schemas/Ask"}}}},
+        "responses": {"200": {"content": {"application/json": {"schema": {"$ref": "\#/components/schemas/Said"}}}}}}}},
+        "components": {"schemas": {"Ask": {"properties": {"message": {}, "session_id": {}}},
+        "Said": {"properties": {"answer": {}}}}}}"#
+        .replace("\\#", "#");
+    let server = TaskServer::start(
+        vec![TaskAnswer::json(r#"{"answer": "Ferry weighs widgets. It opens at 9."}"#)],
+        vec![TaskAnswer::status(404)],
+    );
+    let api = api.replace(
+        "\"paths\"",
+        &format!(
+            "\"servers\": [{{\"url\": \"{}\"}}], \"paths\"",
+            server.url().replace("127.0.0.1", "localhost")
+        ),
+    );
+    let workspace = project().file("openapi.json", api);
+    let run = written(&workspace, &["openapi.json: answers by POST /chat", "ok   answer"]);
+    let yaml = run.read(CONFIG);
+    for line in ["ask: {", "\"session_id\":\"{session_id}\"", "output: /answer"] {
+        assert!(yaml.contains(line), "{line} is not in {yaml}");
+    }
 }
 
 #[cfg(unix)]

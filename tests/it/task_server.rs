@@ -45,6 +45,7 @@ struct Shared {
     submit: Answers,
     poll: Answers,
     requests: Mutex<Vec<String>>,
+    bodies: Mutex<Vec<String>>,
     connections: Mutex<Vec<TcpStream>>,
     stopped: AtomicBool,
 }
@@ -57,6 +58,7 @@ impl TaskServer {
             submit: Mutex::new(submit),
             poll: Mutex::new(poll),
             requests: Mutex::default(),
+            bodies: Mutex::default(),
             connections: Mutex::default(),
             stopped: AtomicBool::new(false),
         });
@@ -76,6 +78,11 @@ impl TaskServer {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Bodies of all submitted requests in order.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.shared.bodies.lock().unwrap().clone()
     }
 
     /// Method and path of every request of a case in order.
@@ -98,6 +105,10 @@ impl Shared {
                 }
             };
             self.requests.lock().unwrap().push(route);
+            if request.method == "POST" {
+                let body = String::from_utf8_lossy(&request.body).into_owned();
+                self.bodies.lock().unwrap().push(body);
+            }
             let answer = {
                 let mut answers = answers.lock().unwrap();
                 if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }

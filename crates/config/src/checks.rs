@@ -495,7 +495,16 @@ fn http_addresses(http: &HttpSettings) -> Vec<ConfigFault> {
             });
         }
     }
-    if !http.poll.path.contains("{task_id}") {
+    if let Some(ask) = &http.ask {
+        if !ask.mentions("{prompt}") && !ask.mentions("{messages}") {
+            let message = "`sut.http.ask.body` must contain `{prompt}` or `{messages}`".to_owned();
+            let found = super::shape::description(ask.body.as_ref().unwrap_or(&Value::Null));
+            faults.push(ConfigFault {
+                hint: Some("write for instance `body: { message: \"{prompt}\" }`".to_owned()),
+                ..fault_at("/sut/http/ask", message, format!("found {found}"))
+            });
+        }
+    } else if !http.poll.path.contains("{task_id}") {
         let message = "`sut.http.poll.path` must contain `{task_id}`".to_owned();
         let found = super::shape::description(&http.poll.path.as_str().into());
         faults.push(fault_at("/sut/http/poll/path", message, format!("found {found}")));

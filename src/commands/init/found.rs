@@ -25,7 +25,7 @@ use super::target::Target;
 use crate::commands::init::commands::{self, FoundCommand};
 use crate::commands::init::manifest::{Package, PackageProgram, plain_name, toml_name};
 use crate::commands::init::target::Agent;
-use crate::commands::init::task_api::TaskApi;
+use crate::commands::init::task_api::AgentApi;
 
 /// Most bytes of a file that is read.
 const MAX_FILE: u64 = 2 << 20;
@@ -88,7 +88,7 @@ pub(super) struct Found {
     /// Ports that the project names and that a server of this machine listens on.
     pub(super) ports: Vec<u16>,
     /// The file that describes an API, and the calls in it that tests can use.
-    pub(super) api: Option<(&'static str, Option<TaskApi>)>,
+    pub(super) api: Option<(&'static str, Option<AgentApi>)>,
     pub(super) agents: Vec<Agent>,
     pub(super) ollama: Option<Ollama>,
     /// A case about what a text of the project says; none if there is no text.
@@ -222,11 +222,11 @@ impl Found {
             self.ports.push(port);
             if self.api.as_ref().is_none_or(|(_, api)| api.is_none())
                 && let Some(document) = description_of(port).await
-                && let Some(api) = TaskApi::of(&document)
+                && let Some(api) = AgentApi::of(&document)
             {
                 let base_url = format!("http://127.0.0.1:{port}");
                 self.api =
-                    Some(("openapi.json", Some(TaskApi { base_url, elsewhere: None, ..api })));
+                    Some(("openapi.json", Some(AgentApi { base_url, elsewhere: None, ..api })));
             }
         }
     }
@@ -241,7 +241,7 @@ impl Found {
                     serde_yaml::from_str(&text).map_err(|error| error.to_string())
                 };
             match parsed {
-                Ok(document) => self.api = Some((name, TaskApi::of(&document))),
+                Ok(document) => self.api = Some((name, AgentApi::of(&document))),
                 Err(why) => {
                     let why = selftest_text::one_line(&why, 160);
                     self.refused.push(format!("{name}: cannot be read: {why}"));
@@ -300,7 +300,7 @@ impl Found {
             found.push(format!("package.json: the program {name} ({path})"));
         }
         match &self.api {
-            Some((file, Some(api))) => found.push(format!("{file}: tasks by POST {}", api.submit)),
+            Some((file, Some(api))) => found.push(format!("{file}: {}", api.describe())),
             Some((file, None)) => found.push(format!(
                 "{file}: no call that takes a prompt with one that tells what became of it"
             )),

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::commands::init::commands::{FoundCommand, RequestBy};
 use crate::commands::init::manifest::PackageProgram;
-use crate::commands::init::task_api::TaskApi;
+use crate::commands::init::task_api::{AgentApi, ApiWay};
 
 /// Agents with a command line that takes one task and ends, and those that speak the Agent Client
 /// Protocol.
@@ -102,7 +102,7 @@ pub(super) enum Target {
     /// A command that a text of the project names.
     Command(FoundCommand),
     Program(PackageProgram),
-    Api(TaskApi),
+    Api(AgentApi),
     Agent(Agent),
     /// The small assistant in this program, by this model where one is named.
     Assistant {
@@ -142,6 +142,71 @@ fn program_section(
     )
 }
 
+/// The section for an API of the project.
+fn api_section(api: &AgentApi) -> String {
+    let elsewhere = api
+        .elsewhere
+        .as_ref()
+        .map(|url| format!("    # The description names {url}; tests do not go there unasked\n"));
+    let head = format!(
+        "sut:\n  \
+           # The API of this project, which has to run during the tests\n  \
+           http:\n{elsewhere}    \
+             base_url: {base}\n",
+        elsewhere = elsewhere.unwrap_or_default(),
+        base = json!(api.base_url),
+    );
+    let mut body = serde_json::Map::new();
+    body.insert(api.prompt_field.clone(), json!("{prompt}"));
+    if let ApiWay::Ask { session_field: Some(field) } = api.way {
+        body.insert(field.to_owned(), json!("{session_id}"));
+    }
+    let call = json!({ "method": "POST", "path": api.path, "body": body });
+    let output = &api.output_field;
+    match &api.way {
+        ApiWay::Ask { session_field } => {
+            let sessions = match session_field {
+                Some(_) => "",
+                None => {
+                    "    # For cases with replies, add {session_id} or {messages} to the body\n"
+                }
+            };
+            format!(
+                "{head}    \
+                   # One call for each turn; its response is the answer\n\
+                 {sessions}    \
+                   ask: {call}\n    \
+                   # Where the answer stands in the response (JSON Pointer)\n    \
+                   output: /{output}\n"
+            )
+        }
+        ApiWay::Poll { path, can_cancel, id_field, status_field } => {
+            let cancel = if *can_cancel {
+                format!("cancel: {}", json!({ "method": "DELETE", "path": path }))
+            } else {
+                "#cancel: a call that ends a task which is still running".to_owned()
+            };
+            format!(
+                "{head}    \
+                   submit: {call}\n    \
+                   poll: {poll}\n    \
+                   {cancel}\n    \
+                   # Where the answers hold the id, the status and the output (JSON Pointers)\n    \
+                   task_id: /{id_field}\n    \
+                   status: /{status_field}\n    \
+                   output: /{output}\n    \
+                   # What the server's words mean\n    \
+                   status_words:\n      \
+                     running: [QUEUED, RUNNING, queued, running, pending]\n      \
+                     complete: [COMPLETE, complete, completed, succeeded, done]\n      \
+                     awaiting_response: [AWAITING_RESPONSE, awaiting_response, input_required]\n      \
+                     error: [ERROR, INCOMPLETE, CANCELLED, error, failed, cancelled]\n",
+                poll = json!({ "method": "GET", "path": path }),
+            )
+        }
+    }
+}
+
 impl Target {
     /// In a few words: what the configuration tests.
     pub(super) fn describe(&self) -> String {
@@ -175,46 +240,7 @@ impl Target {
             Self::Program(program) => {
                 program_section(&program.command(), RequestBy::Stdin, &BTreeMap::new())
             }
-            Self::Api(api) => {
-                let elsewhere = api.elsewhere.as_ref().map(|url| {
-                    format!("    # The description names {url}; tests do not go there unasked\n")
-                });
-                format!(
-                    "sut:\n  \
-                       # The task API of this project, which has to run during the tests\n  \
-                       http:\n{elsewhere}    \
-                         base_url: {base}\n    \
-                         submit: {submit}\n    \
-                         poll: {poll}\n    \
-                         {cancel}\n    \
-                         # Where the answers hold the id, the status and the output (JSON Pointers)\n    \
-                         task_id: /{id}\n    \
-                         status: /{status}\n    \
-                         output: /{output}\n    \
-                         # What the server's words mean\n    \
-                         status_words:\n      \
-                           running: [QUEUED, RUNNING, queued, running, pending]\n      \
-                           complete: [COMPLETE, complete, completed, succeeded, done]\n      \
-                           awaiting_response: [AWAITING_RESPONSE, awaiting_response, input_required]\n      \
-                           error: [ERROR, INCOMPLETE, CANCELLED, error, failed, cancelled]\n",
-                    elsewhere = elsewhere.unwrap_or_default(),
-                    base = json!(api.base_url),
-                    submit = json!({
-                        "method": "POST",
-                        "path": api.submit,
-                        "body": { &api.prompt_field: "{prompt}" },
-                    }),
-                    poll = json!({ "method": "GET", "path": api.poll }),
-                    cancel = if api.can_cancel {
-                        format!("cancel: {}", json!({ "method": "DELETE", "path": api.poll }))
-                    } else {
-                        "#cancel: a call that ends a task which is still running".to_owned()
-                    },
-                    id = api.id_field,
-                    status = api.status_field,
-                    output = api.output_field,
-                )
-            }
+            Self::Api(api) => api_section(api),
             Self::Agent(agent) if agent.is_acp() => {
                 let run: Vec<&str> =
                     [agent.program()].iter().chain(agent.arguments()).copied().collect();

@@ -1,5 +1,6 @@
 //! Finds in an `OpenAPI` description the calls that an `http` system under test needs: one that takes
-//! a task in words, and one that tells what became of it. Pure; nothing is asked of the server.
+//! a task in words, and, unless it answers at once, one that polls the task. Pure; no request is
+//! sent to the server.
 
 use selftest_text::one_line;
 use serde_json::{Map, Value};
@@ -12,7 +13,12 @@ const IDS: [&str; 5] = ["task_id", "id", "job_id", "run_id", "taskId"];
 
 const STATUSES: [&str; 2] = ["status", "state"];
 
-const OUTPUTS: [&str; 6] = ["output", "result", "answer", "response", "text", "message"];
+const OUTPUTS: [&str; 8] =
+    ["output", "result", "answer", "response", "reply", "text", "message", "content"];
+
+/// Names of the field that continues a conversation.
+const SESSIONS: [&str; 6] =
+    ["session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId"];
 
 /// Most paths of a description that are looked at.
 const MAX_PATHS: usize = 2_000;
@@ -23,58 +29,126 @@ const MAX_TEXT: usize = 200;
 /// Where a server listens whose description names no address of this machine.
 const HERE: &str = "http://127.0.0.1:8000";
 
-/// The calls of a task API.
+/// An API that takes a task in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TaskApi {
+pub(super) struct AgentApi {
     /// An address of this machine: tests do not go to a server elsewhere because a file names it.
     pub(super) base_url: String,
     /// The address elsewhere that the description names.
     pub(super) elsewhere: Option<String>,
-    pub(super) submit: String,
+    /// The path that takes the words by POST.
+    pub(super) path: String,
     pub(super) prompt_field: String,
-    /// With `{task_id}` in it.
-    pub(super) poll: String,
-    /// Whether a DELETE of that path is described: it ends a task.
-    pub(super) can_cancel: bool,
-    /// Fields of the answers, as far as the description tells.
-    pub(super) id_field: String,
-    pub(super) status_field: String,
+    /// Field of the answer with the output, as far as the description says.
     pub(super) output_field: String,
+    pub(super) way: ApiWay,
 }
 
-impl TaskApi {
-    /// The first pair of calls that fits; none where no call takes words, or nothing tells what
-    /// became of a task.
+/// The way to an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ApiWay {
+    /// The response is the answer.
+    Ask {
+        /// The field that continues a conversation, if there is one.
+        session_field: Option<&'static str>,
+    },
+    /// The response names a task, which is polled.
+    Poll {
+        /// With `{task_id}` in it.
+        path: String,
+        /// True if a DELETE of that path is described: it ends a task.
+        can_cancel: bool,
+        id_field: String,
+        status_field: String,
+    },
+}
+
+impl AgentApi {
+    /// Returns the first pair of calls that fits, or else the first call that answers at once.
+    /// `None` if no call takes words.
     pub(super) fn of(document: &Value) -> Option<Self> {
         let paths = document.get("paths")?.as_object()?;
-        let (base_url, elsewhere) = addresses(document);
-        for (path, item) in paths.iter().take(MAX_PATHS) {
-            if path.contains('{') || !is_plain(path) {
-                continue;
-            }
-            let Some(post) = item.get("post") else { continue };
-            let Some(prompt_field) = prompt_field(document, post) else { continue };
-            let Some((poll, item)) = poll_item(paths, path) else { continue };
-            let Some(get) = item.get("get") else { continue };
-            let (submitted, polled) = (answer(document, post), answer(document, get));
-            let first = |schema: Option<&Value>, names: &[&str]| {
-                let found = names.iter().find(|name| has_field(document, schema, name));
-                found.unwrap_or(&names[0]).to_string()
-            };
-            return Some(Self {
-                base_url,
-                elsewhere,
-                submit: path.clone(),
-                prompt_field,
-                poll,
-                can_cancel: item.get("delete").is_some(),
-                id_field: first(submitted, &IDS),
-                status_field: first(polled, &STATUSES),
-                output_field: first(polled, &OUTPUTS),
-            });
-        }
-        None
+        let calls =
+            paths.iter().take(MAX_PATHS).filter(|(path, _)| !path.contains('{') && is_plain(path));
+        let calls: Vec<PromptCall<'_>> = calls
+            .filter_map(|(path, item)| {
+                let post = item.get("post")?;
+                let (schema, prompt_field) = prompt_field(document, post)?;
+                Some(PromptCall { path, post, schema, prompt_field })
+            })
+            .collect();
+        let polled = calls.iter().find_map(|call| call.polled(document, paths));
+        // An answer whose form is described is surer than one whose form is open.
+        polled
+            .or_else(|| calls.iter().find_map(|call| call.asked(document, true)))
+            .or_else(|| calls.iter().find_map(|call| call.asked(document, false)))
     }
+}
+
+impl AgentApi {
+    /// Describes the call: `answers by POST /chat`.
+    pub(super) fn describe(&self) -> String {
+        let what = match self.way {
+            ApiWay::Ask { .. } => "answers",
+            ApiWay::Poll { .. } => "tasks",
+        };
+        format!("{what} by POST {}", self.path)
+    }
+}
+
+/// A call that takes words.
+struct PromptCall<'a> {
+    path: &'a str,
+    post: &'a Value,
+    schema: &'a Value,
+    prompt_field: &'static str,
+}
+
+impl PromptCall<'_> {
+    fn polled(&self, document: &Value, paths: &Map<String, Value>) -> Option<AgentApi> {
+        let (path, item) = poll_item(paths, self.path)?;
+        let (submitted, polled) = (answer(document, self.post), answer(document, item.get("get")?));
+        let first = |schema: Option<&Value>, names: &[&'static str]| {
+            first_field(document, schema, names).unwrap_or(names[0]).to_owned()
+        };
+        let way = ApiWay::Poll {
+            path,
+            can_cancel: item.get("delete").is_some(),
+            id_field: first(submitted, &IDS),
+            status_field: first(polled, &STATUSES),
+        };
+        Some(self.api(document, first(polled, &OUTPUTS), way))
+    }
+
+    fn asked(&self, document: &Value, is_described: bool) -> Option<AgentApi> {
+        let found = first_field(document, answer(document, self.post), &OUTPUTS);
+        if found.is_some() != is_described {
+            return None;
+        }
+        let session_field = first_field(document, Some(self.schema), &SESSIONS);
+        let output = found.unwrap_or(OUTPUTS[0]).to_owned();
+        Some(self.api(document, output, ApiWay::Ask { session_field }))
+    }
+
+    fn api(&self, document: &Value, output_field: String, way: ApiWay) -> AgentApi {
+        let (base_url, elsewhere) = addresses(document);
+        AgentApi {
+            base_url,
+            elsewhere,
+            path: self.path.to_owned(),
+            prompt_field: self.prompt_field.to_owned(),
+            output_field,
+            way,
+        }
+    }
+}
+
+fn first_field(
+    document: &Value,
+    schema: Option<&Value>,
+    names: &[&'static str],
+) -> Option<&'static str> {
+    names.iter().copied().find(|name| has_field(document, schema, name))
 }
 
 /// Where to test, and the address elsewhere that is named instead.
@@ -113,11 +187,11 @@ fn poll_item<'a>(paths: &'a Map<String, Value>, submit: &str) -> Option<(String,
     })
 }
 
-fn prompt_field(document: &Value, call: &Value) -> Option<String> {
+/// Returns the schema of what a call takes, and its field for the words.
+fn prompt_field<'a>(document: &'a Value, call: &'a Value) -> Option<(&'a Value, &'static str)> {
     let body = resolved(document, call.get("requestBody")?)?;
     let schema = json_schema(body)?;
-    let found = PROMPTS.iter().find(|name| has_field(document, Some(schema), name))?;
-    Some((*found).to_owned())
+    Some((schema, first_field(document, Some(schema), &PROMPTS)?))
 }
 
 /// The schema of the JSON that a call answers with, where all goes well.
@@ -172,36 +246,69 @@ mod tests {
 
     #[test]
     fn a_pair_of_calls_is_found() {
-        let api = TaskApi::of(&document()).unwrap();
+        let api = AgentApi::of(&document()).unwrap();
         assert_eq!(api.base_url, "http://localhost:9000");
-        assert_eq!((api.submit.as_str(), api.poll.as_str()), ("/v1/runs", "/v1/runs/{task_id}"));
-        let fields = [&api.prompt_field, &api.id_field, &api.status_field, &api.output_field];
-        assert!(!api.can_cancel);
-        assert_eq!(fields, ["question", "run_id", "state", "answer"]);
+        let fields = [&api.path, &api.prompt_field, &api.output_field];
+        assert_eq!(fields, ["/v1/runs", "question", "answer"]);
+        let way = ApiWay::Poll {
+            path: "/v1/runs/{task_id}".to_owned(),
+            can_cancel: false,
+            id_field: "run_id".to_owned(),
+            status_field: "state".to_owned(),
+        };
+        assert_eq!(api.way, way);
+    }
+
+    /// As FastAPI describes a chat endpoint, with and without a model of its response.
+    #[test]
+    fn a_call_that_answers_at_once_is_found() {
+        let mut document = json!({
+            "paths": {
+                "/echo": {"post": {
+                    "requestBody": {"content": {"application/json": {"schema": {"properties": {"text": {}}}}}},
+                    "responses": {"200": {"content": {"application/json": {"schema": {}}}}},
+                }},
+                "/z/chat": {"post": {
+                    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Ask"}}}},
+                    "responses": {"200": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Said"}}}}},
+                }},
+            },
+            "components": {"schemas": {
+                "Ask": {"properties": {"message": {"type": "string"}, "conversation_id": {"type": "string"}}},
+                "Said": {"properties": {"reply": {"type": "string"}}},
+            }},
+        });
+        let api = AgentApi::of(&document).unwrap();
+        let fields = [&api.path, &api.prompt_field, &api.output_field];
+        assert_eq!(fields, ["/z/chat", "message", "reply"]);
+        assert_eq!(api.way, ApiWay::Ask { session_field: Some("conversation_id") });
+        document["components"]["schemas"]["Said"] = json!({});
+        let api = AgentApi::of(&document).unwrap();
+        assert_eq!((&*api.path, &*api.output_field), ("/echo", "output"));
+        assert_eq!(api.way, ApiWay::Ask { session_field: None });
     }
 
     #[test]
     fn a_server_elsewhere_is_not_tested_because_a_file_names_it() {
         let mut document = document();
         document["servers"] = json!([{"url": "https://api.example.org"}]);
-        let api = TaskApi::of(&document).unwrap();
+        let api = AgentApi::of(&document).unwrap();
         assert_eq!(api.base_url, HERE);
         assert_eq!(api.elsewhere.as_deref(), Some("https://api.example.org"));
     }
 
     #[test]
-    fn what_does_not_fit_is_no_task_api() {
+    fn a_description_without_words_to_take_is_no_api_for_tests() {
         for (pointer, value) in [
             ("/paths", json!([])),
-            ("/paths/~1v1~1runs~1{id}", json!({})),
             ("/components/schemas/New", json!({"$ref": "#/components/schemas/New"})),
             ("/components/schemas/New/properties", json!({"n": 1})),
         ] {
             let mut document = document();
             *document.pointer_mut(pointer).unwrap() = value;
-            assert_eq!(TaskApi::of(&document), None, "{pointer}");
+            assert_eq!(AgentApi::of(&document), None, "{pointer}");
         }
         let odd = json!({"paths": {"/a\n- evil": {"post": {}}}, "servers": "x"});
-        assert_eq!(TaskApi::of(&odd), None);
+        assert_eq!(AgentApi::of(&odd), None);
     }
 }

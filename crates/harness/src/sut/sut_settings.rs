@@ -280,6 +280,12 @@ impl<'de> Deserialize<'de> for CommandSettings {
 pub struct HttpSettings {
     /// Address of the server.
     pub base_url: String,
+    /// The only call of an API that answers at once, in place of `submit`, `poll` and `reply`: one
+    /// request for each turn, `{prompt}` being the prompt or the reply. `{session_id}` in its path
+    /// or body, or a value `{messages}` in its body (the turns so far, each with `role` and
+    /// `content`), continue a conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<HttpCall>,
     /// The call that submits a task.
     pub submit: HttpCall,
     /// The call that polls a task. `{task_id}` is replaced.
@@ -288,13 +294,15 @@ pub struct HttpSettings {
     pub reply: HttpCall,
     /// JSON Pointer to the id in the response to `submit`.
     pub task_id: String,
-    /// JSON Pointer to the status in the response to `poll`.
+    /// JSON Pointer to the status in the response to `poll`. An API of one call need not have one:
+    /// an answer that ends in a question awaits a response.
     pub status: String,
     /// The call that cancels a task that is still running at the end of its case. `{task_id}` is
     /// replaced. Absent: tasks cannot be cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<HttpCall>,
-    /// JSON Pointer to the output in the response to `poll`.
+    /// JSON Pointer to the output in the response to `poll` or `ask`. `""` is the whole response,
+    /// which then may be plain text.
     pub output: String,
     /// JSON Pointer to the error message in the response to `poll`.
     pub error: String,
@@ -321,6 +329,14 @@ pub struct HttpCall {
     /// `{task_type}`, `{task_id}` and `{skill}` are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<serde_json::Value>,
+}
+
+impl HttpCall {
+    /// Returns true if the path or a string of the body contains this placeholder.
+    pub fn mentions(&self, placeholder: &str) -> bool {
+        let body = self.body.as_ref().map(serde_json::Value::to_string);
+        self.path.contains(placeholder) || body.is_some_and(|body| body.contains(placeholder))
+    }
 }
 
 /// The server's words for each status.
@@ -353,6 +369,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             base_url: "http://127.0.0.1:5678".to_owned(),
+            ask: None,
             submit: HttpCall {
                 method: "POST".to_owned(),
                 path: "/api/tasks".to_owned(),

@@ -14,7 +14,7 @@ use crate::sut::SutError;
 use crate::sut::sut_settings::HttpCall;
 use selftest_models::http;
 use selftest_models::server_address::ServerAddress;
-use selftest_text::normal::{TextChange, decode_json};
+use selftest_text::normal::{NormalText, TextChange, decode, decode_json};
 use selftest_text::one_line;
 
 /// Maximum size of a response body in bytes.
@@ -23,8 +23,11 @@ const MAX_BODY: usize = 4 << 20;
 /// Timeout for opening a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Timeout for one request. A task API responds at once and is polled.
-const REQUEST_LIMIT: Duration = Duration::from_mins(1);
+/// Timeout for one request to a task API, which responds at once and is polled.
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_mins(1);
+/// Timeout for one request that is answered when the work is done. The limit of the case ends it
+/// earlier.
+pub(super) const TURN_LIMIT: Duration = Duration::from_hours(6);
 
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 5;
@@ -94,6 +97,11 @@ impl HttpAnswer {
         })?;
         Ok((value, decoded.changes))
     }
+
+    /// Decodes the body as text.
+    pub(super) fn text(&self) -> NormalText<'_> {
+        decode(&self.body)
+    }
 }
 
 impl TaskClient {
@@ -118,7 +126,6 @@ impl TaskClient {
         let builder = http::client_builder(base.as_str())
             .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
-            .timeout(REQUEST_LIMIT)
             // Prompts and the token must not reach another host: see `send`.
             .redirect(redirect::Policy::none());
         let client = builder.build().map_err(|error| {
@@ -139,7 +146,8 @@ impl TaskClient {
 
     /// Checks that a server responds at the address.
     pub(super) async fn reach(&self) -> Result<(), RequestError> {
-        let answer = self.client.get(self.base.clone()).send().await;
+        let request = self.client.get(self.base.clone()).timeout(REQUEST_LIMIT);
+        let answer = request.send().await;
         let request = format!("GET {}", self.base);
         answer.map(drop).map_err(|error| RequestError::transport(&request, &error))
     }
@@ -149,6 +157,8 @@ impl TaskClient {
         &self,
         call: &HttpCall,
         values: &[(&str, &str)],
+        messages: &[Value],
+        limit: Duration,
     ) -> Result<HttpAnswer, RequestError> {
         let address = format!(
             "{}{}",
@@ -165,12 +175,12 @@ impl TaskClient {
         }
         let method: Method =
             call.method.parse().map_err(|_| invalid(format!("{request}: unknown method")))?;
-        let mut builder = self.client.request(method, address);
+        let mut builder = self.client.request(method, address).timeout(limit);
         if let Some(token) = &self.token {
             builder = builder.bearer_auth(token.expose_secret());
         }
         if let Some(body) = &call.body {
-            builder = builder.json(&template::body(body, values));
+            builder = builder.json(&template::body(body, values, messages));
         }
         let transport = |error: reqwest::Error| RequestError::transport(&request, &error);
         let mut sent = builder.build().map_err(transport)?;

@@ -1,4 +1,5 @@
-//! The `http` adapter: a task API with calls to submit, poll and reply.
+//! The `http` adapter: a task API with calls to submit, poll and reply, or an API that answers each
+//! turn in one call (`ask`).
 //!
 //! **Detecting the answer to a reply.** A server may show the old `AWAITING_RESPONSE` for a moment
 //! after it accepted a reply. A terminal status counts as the new answer if the status or the
@@ -8,6 +9,7 @@
 //! Requests that may be repeated are sent again within the time limit of the case, see `retry`. The
 //! limit itself is up to the caller.
 
+mod ask;
 mod client;
 mod retry;
 mod template;
@@ -26,7 +28,7 @@ use super::sut_settings::{HttpCall, HttpSettings};
 use super::{
     Isolation, SkillDelivery, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest,
 };
-use client::{HttpAnswer, RequestError, TaskClient};
+use client::{HttpAnswer, REQUEST_LIMIT, RequestError, TURN_LIMIT, TaskClient};
 use retry::{RequestBlame, RequestFailure, RequestRole};
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::deadline;
@@ -124,16 +126,16 @@ impl SystemUnderTest for HttpSut {
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
-        let HttpCall { path, body, .. } = &self.shared.settings.submit;
-        let body = body.as_ref().map(Value::to_string).unwrap_or_default();
-        if ![path, &body].iter().any(|template| template.contains("{skill}")) {
+        let HttpSettings { ask, submit, .. } = &self.shared.settings;
+        let (key, call) = ask.as_ref().map_or(("submit", submit), |ask| ("ask", ask));
+        if !call.mentions("{skill}") {
             return Err(SutError::NotStarted {
-                what: "sut.http.submit has no {skill}: the skill would not reach the server"
-                    .to_owned(),
-                hint: Some(
-                    "add `skill: \"{skill}\"` to sut.http.submit.body; without a skill it is empty"
-                        .to_owned(),
+                what: format!(
+                    "sut.http.{key} has no {{skill}}: the skill would not reach the server"
                 ),
+                hint: Some(format!(
+                    "add `skill: \"{{skill}}\"` to sut.http.{key}.body; without a skill it is empty"
+                )),
             });
         }
         Ok(Arc::new(Self { shared: Arc::clone(&self.shared), skill: Some(skill) }))
@@ -149,6 +151,7 @@ impl SystemUnderTest for HttpSut {
             task: task.clone(),
             task_id: None,
             shown: None,
+            messages: Vec::new(),
             is_known: false,
             repeated: Vec::new(),
         };
@@ -163,6 +166,8 @@ struct HttpSession {
     task_id: Option<String>,
     /// The last terminal status and output.
     shown: Option<(TaskStatus, SeenAnswer)>,
+    /// Turns of the conversation with an API of one call, each with `role` and `content`.
+    messages: Vec<Value>,
     /// True if the server has shown a status of the task.
     is_known: bool,
     /// The failures after which a request was sent again.
@@ -185,7 +190,9 @@ impl HttpSession {
             said,
         ];
         values.extend(self.task_id.as_deref().map(|id| ("task_id", id)));
-        self.shared.client.send(call, &values).await
+        let is_turn = self.shared.settings.ask.is_some();
+        let limit = if is_turn { TURN_LIMIT } else { REQUEST_LIMIT };
+        self.shared.client.send(call, &values, &self.messages, limit).await
     }
 
     fn role(&self, call: &HttpCall) -> RequestRole {
@@ -264,6 +271,9 @@ impl HttpSession {
     async fn submit_task(&mut self, prompt: &str) -> Result<SutReply, SutError> {
         let shared = Arc::clone(&self.shared);
         let settings = &shared.settings;
+        if let Some(ask) = &settings.ask {
+            return self.take_turn(ask, prompt).await;
+        }
         let answer = self.call(&settings.submit, ("prompt", prompt)).await?;
         let (body, _) = self.json(&settings.submit, &answer)?;
         self.task_id = Some(task_id(&body, &settings.task_id).map_err(|why| {
@@ -289,11 +299,15 @@ impl HttpSession {
     }
 
     async fn send_reply(&mut self, reply: &str) -> Result<SutReply, SutError> {
+        let shared = Arc::clone(&self.shared);
+        if let Some(ask) = &shared.settings.ask {
+            ask::check_continues(ask)?;
+            return self.take_turn(ask, reply).await;
+        }
         if self.task_id.is_none() {
             return Err(SutError::failed("a reply needs a task before it"));
         }
         let before = self.shown.take();
-        let shared = Arc::clone(&self.shared);
         self.call(&shared.settings.reply, ("reply", reply)).await?;
         self.wait(before).await
     }

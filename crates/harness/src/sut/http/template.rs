@@ -45,14 +45,15 @@ pub(super) fn path(template: &str, values: &[(&str, &str)]) -> String {
     })
 }
 
-/// Fills the strings of a body; keys are not changed.
-pub(super) fn body(template: &Value, values: &[(&str, &str)]) -> Value {
+/// Fills the strings of a body; keys are not changed. A string `{messages}` becomes the list of
+/// messages.
+pub(super) fn body(template: &Value, values: &[(&str, &str)], messages: &[Value]) -> Value {
+    let body = |item| body(item, values, messages);
     match template {
+        Value::String(text) if text == "{messages}" => Value::from(messages),
         Value::String(text) => Value::String(fill(text, values, ToOwned::to_owned)),
-        Value::Array(items) => items.iter().map(|item| body(item, values)).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(key, value)| (key.clone(), body(value, values))).collect()
-        }
+        Value::Array(items) => items.iter().map(body).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), body(value))).collect(),
         other => other.clone(),
     }
 }
@@ -70,12 +71,22 @@ mod tests {
         assert_eq!(
             body(
                 &json!({"{prompt}": ["{prompt}", 1, null], "t": {"x": "<{task_type}> {other} {"}}),
-                VALUES
+                VALUES,
+                &[]
             ),
             json!({
                 "{prompt}": ["say \"{task_id}\"\n", 1, null],
                 "t": {"x": "<READ_INFO> {other} {"}
             })
+        );
+    }
+
+    #[test]
+    fn messages_are_a_list_and_not_templates() {
+        let messages = [json!({"role": "user", "content": "say {prompt} and {messages}"})];
+        assert_eq!(
+            body(&json!({"m": "{messages}", "n": "x{messages}"}), VALUES, &messages),
+            json!({"m": messages, "n": "x{messages}"})
         );
     }
 
