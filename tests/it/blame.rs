@@ -182,6 +182,85 @@ fn http_texts_are_normalised_before_checks() {
     }
 }
 
+/// A system under test that answers each turn in one call.
+fn ask(server: &TaskServer, settings: &str, checks: &str) -> Workspace {
+    let ask = ", ask: { method: POST, path: /chat, body: { message: \"{prompt}\" } }";
+    http(server, &format!("{ask}{settings}"), checks, 4)
+}
+
+#[test]
+fn an_answer_in_one_call_is_read() {
+    let json = |body: &str| vec![TaskAnswer::json(body)];
+    for (name, settings, answers, status, exit, words) in [
+        ("a field", ", output: /a/0", json(r#"{"a": ["It opens at 9."]}"#), "passed", 0, ""),
+        ("a text", ", output: \"\"", json("It opens at 9."), "passed", 0, ""),
+        ("null", "", json(r#"{"output": null}"#), "sut_error", 1, "null at /output"),
+        (
+            "elsewhere",
+            "",
+            json(r#"{"answer": "It opens at 9."}"#),
+            "sut_error",
+            1,
+            "nothing at /output; the reply has: answer; hint: correct sut.http.output",
+        ),
+        ("empty", "", json(r#"{"output": " "}"#), "sut_error", 1, "an empty answer"),
+        ("no JSON", "", json("It opens at 9."), "sut_error", 1, "no JSON"),
+        ("a web page", "", json("<html></html>"), "not_run", 5, "HTML"),
+        ("a wrong path", "", vec![TaskAnswer::status(404)], "not_run", 5, "404"),
+        ("a wrong key", "", vec![TaskAnswer::status(401)], "not_run", 5, "token_variable"),
+        ("a crash", "", vec![TaskAnswer::status(500)], "sut_error", 1, "500"),
+        ("a reset", "", vec![TaskAnswer::Close], "not_run", 5, ""),
+        (
+            "busy at first",
+            ", output: /text",
+            vec![
+                TaskAnswer::retry_after(429, "0"),
+                TaskAnswer::json(r#"{"text": "It opens at 9."}"#),
+            ],
+            "passed",
+            0,
+            "",
+        ),
+    ] {
+        let server = TaskServer::start(answers, vec![TaskAnswer::status(500)]);
+        let checks = if status == "passed" { CONTAINS } else { NO_APOLOGY };
+        ends(ask(&server, settings, checks).run(), name, status, exit, words);
+    }
+}
+
+/// The second turn gets what it needs to continue: an id, or the turns so far.
+#[test]
+fn a_conversation_by_one_call_is_continued() {
+    let suite = r#"version: 1
+cases:
+  - scenario: { id: one, description: d, expected_status: COMPLETE, follow_ups: ["The shop"] }
+    prompt: "Say when it opens"
+    checks: [ { contains: "opens at 9" } ]
+"#;
+    for (body, sent) in [
+        (r#"{ message: "{prompt}", id: "{session_id}" }"#, Some("\"message\":\"The shop\"")),
+        (
+            r#"{ turns: "{messages}" }"#,
+            Some(r#"{"role":"assistant","content":"Which one do you mean?"}"#),
+        ),
+        (r#"{ message: "{prompt}" }"#, None),
+    ] {
+        let answers = ["Which one do you mean?", "The shop opens at 9."]
+            .map(|text| TaskAnswer::json(&json!({ "output": text }).to_string()));
+        let server = TaskServer::start(answers.to_vec(), vec![TaskAnswer::status(500)]);
+        let settings = format!(", ask: {{ method: POST, path: /chat, body: {body} }}");
+        let run = http(&server, &settings, CONTAINS, 8).file("suite.yaml", suite).run();
+        match sent {
+            Some(part) => {
+                let bodies = server.bodies();
+                assert!(bodies[1].contains(part), "{bodies:?}");
+                ends(run, body, "passed", 0, "");
+            }
+            None => ends(run, body, "not_run", 5, "a reply would begin a new conversation"),
+        }
+    }
+}
+
 #[test]
 fn a_server_under_test_that_is_not_there_ends_the_run_once() {
     let server = TaskServer::start(vec![accepted()], vec![opens()]);
@@ -390,6 +469,67 @@ fn chat_faults_that_stay_are_blamed_once() {
     }
 }
 
+/// Replies that any server of the wire protocols may send, with the words of the reason.
+fn faults_of_any_server() -> Vec<(&'static str, Reply, &'static str, i32, &'static str)> {
+    let away = [("location", "http://192.0.2.1/api/chat")];
+    let day = error(429, &[("retry-after", "86400")], "");
+    vec![
+        ("another JSON", Reply::Body("{\"ok\":true}".to_owned()), "not_run", 5, "reply"),
+        ("a web page", Reply::Html, "not_run", 5, "HTML"),
+        ("no body", Reply::EmptyBody, "not_run", 5, "empty body"),
+        ("no credit", error(402, &[], ""), "not_run", 5, "quota is exhausted"),
+        ("a wrong key", Reply::status(401), "not_run", 5, "401"),
+        ("forbidden", Reply::status(403), "not_run", 5, "403"),
+        ("a redirect away", error(302, &away, ""), "not_run", 5, "which is not followed"),
+        ("a day of waiting", day, "not_run", 5, "wait 86400 s"),
+        ("too many requests", error(429, &[("retry-after", "0")], "slow"), "not_run", 5, "429"),
+        ("503", Reply::status(503), "not_run", 5, "503"),
+        ("half an answer", Reply::CloseMidway, "not_run", 5, ""),
+        ("400", Reply::status(400), "sut_error", 1, "400"),
+        ("no JSON", Reply::from("At 9."), "sut_error", 1, "not {output, status}"),
+        ("unfinished thinking", Reply::from("<think>Maybe 8?"), "unscored", 3, "thinking"),
+        ("a cut reply", Reply::Truncated("{\"output\": \"The".to_owned()), "unscored", 3, "limit"),
+        ("a null answer", Reply::Null, "sut_error", 1, ""),
+    ]
+}
+
+#[test]
+fn faults_of_each_server_shape_are_blamed_alike() {
+    for model in [OLLAMA, OPENAI] {
+        for (name, reply, status, exit, words) in faults_of_any_server() {
+            let server = ModelServer::script().sut(move |_| reply.clone()).start();
+            let name = format!("{name} by {model}");
+            ends(chat_with(model, &server, NO_APOLOGY).run(), &name, status, exit, words);
+        }
+    }
+}
+
+#[test]
+fn faults_of_ollama_that_pass_are_repaired() {
+    let here = [("location", "/api/chat")];
+    for (name, reply) in [
+        ("a redirect at home", error(307, &here, "")),
+        ("429 for half a second", error(429, &[("retry-after", "0.5")], "slow down")),
+        ("503", Reply::status(503)),
+        ("a reset", Reply::Reset),
+        ("half an answer", Reply::CloseMidway),
+    ] {
+        let server = ModelServer::script().sut(once(&reply)).start();
+        let run = chat_with(OLLAMA, &server, CONTAINS).run();
+        assert_eq!(server.calls(Role::Sut).len(), 2, "{name}:\n{}", run.stderr);
+        ends(run, name, "passed", 0, "");
+    }
+    let changed = |change| Reply::Changed { text: ANSWER.to_owned(), change };
+    for (name, reply) in [
+        ("no tokens", changed(json!({ "prompt_eval_count": 0 }))),
+        ("no count of tokens", changed(json!({ "prompt_eval_count": null }))),
+        ("only new tokens", changed(json!({ "prompt_eval_count": 12 }))),
+    ] {
+        let server = ModelServer::script().sut(move |_| reply.clone()).start();
+        ends(chat_with(OLLAMA, &server, CONTAINS).run(), name, "passed", 0, "");
+    }
+}
+
 // The judge and the generator.
 
 /// One generated case with this judge.
@@ -536,22 +676,39 @@ fn a_script_that_is_not_there_ends_the_run_once() {
     let _ = workspace.run().exit(5).one_error(&["agent.py"]).stderr_contains("sut.acp.run");
 }
 
-#[test]
-fn an_agent_of_the_client_protocol_without_a_message_has_not_answered() {
-    let agent = "import json, sys\n\
-        for line in sys.stdin:\n\
-        \x20   call = json.loads(line)\n\
-        \x20   results = {'initialize': {'protocolVersion': 1, 'agentCapabilities': {}},\n\
-        \x20       'session/new': {'sessionId': 's'}, 'session/prompt': {'stopReason': 'end_turn'}}\n\
-        \x20   answer = {'jsonrpc': '2.0', 'id': call['id'], 'result': results[call['method']]}\n\
-        \x20   print(json.dumps(answer), flush=True)\n";
-    let run = Workspace::new()
-        .config("version: 1\nsut: { acp: { run: [python3, agent.py] } }\n")
-        .file("agent.py", agent)
-        .file("suite.yaml", suite(NO_APOLOGY))
+/// An agent of the Agent Client Protocol that behaves like this mode of the fixture.
+fn acp(mode: &str, checks: &str, seconds: u32) -> Workspace {
+    Workspace::new()
+        .config(format!(
+            "version: 1\ntimeout_seconds: {seconds}\n\
+             sut: {{ acp: {{ run: [python3, acp_agent.py, {mode}] }} }}\n"
+        ))
+        .file("acp_agent.py", include_str!("fixtures/acp_agent.py"))
+        .file("suite.yaml", suite(checks))
         .args(["--suite", "suite.yaml"])
-        .run();
-    ends(run, "a silent turn", "sut_error", 1, "ended its turn without a word");
+}
+
+#[test]
+fn agents_of_the_client_protocol_without_an_answer_are_blamed_with_the_reason() {
+    for (mode, status, exit, words) in [
+        ("silent", "sut_error", 1, "ended its turn without a word"),
+        ("blank", "sut_error", 1, "ended its turn without a word"),
+        ("die", "sut_error", 1, "the cat ate the key"),
+        ("half", "sut_error", 1, "exit code 3"),
+        ("error", "sut_error", 1, "no model today"),
+        ("version", "sut_error", 1, "version"),
+        ("auth", "sut_error", 1, "Authentication required"),
+        ("stop refusal", "sut_error", 1, "refus"),
+        ("hang", "sut_timeout", 1, "timeout"),
+    ] {
+        let mode_list = mode.replace(' ', ", ");
+        ends(acp(&mode_list, NO_APOLOGY, 4).run(), mode, status, exit, words);
+    }
+    ends(acp("garbage", "[ { contains: Done } ]", 10).run(), "garbage", "passed", 0, "");
+    let run = acp("late_death", CONTAINS, 10).run();
+    let notes = run.report().case().evidence_notes().join("\n");
+    assert!(notes.contains("ended after its answer, which was kept: exit code 3"), "{notes}");
+    ends(run, "a late death", "passed", 0, "");
 }
 
 #[test]

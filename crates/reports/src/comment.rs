@@ -177,7 +177,8 @@ fn table(
         };
         // A case whose trials failed for different reasons keeps the gate's own words.
         let reason = case.reason.as_deref();
-        let trial = report.cases.iter().find(|it| it.id == case.id && it.reason.as_deref() == reason);
+        let trial =
+            report.cases.iter().find(|it| it.id == case.id && it.reason.as_deref() == reason);
         let _ = writeln!(
             text,
             "| {} | {} of {} | {score} | {} |",
@@ -400,7 +401,8 @@ mod tests {
         let absolute = render(&report, "main", None);
         assert_eq!(absolute.matches("14 days").count(), 1, "{absolute}");
         assert_eq!(absolute.matches("| cause 1 |").count(), cases, "{absolute}");
-        let gated_cases = report.cases.iter().map(|case| gated(&case.id, CaseChange::Regression, why));
+        let gated_cases =
+            report.cases.iter().map(|case| gated(&case.id, CaseChange::Regression, why));
         report.gate = Some(finding(gated_cases.collect()));
         let against = render(&report, "main", None);
         assert_eq!(against.matches("14 days").count(), 1, "{against}");

@@ -198,7 +198,9 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
             .of_fault(CaseFault::of(case.result))
             .filter(|cause| cause.number <= MAX_CAUSES)
             .map(SharedCause::name)
-            .unwrap_or_else(|| inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL).to_string());
+            .unwrap_or_else(|| {
+                inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL).to_string()
+            });
         let (name, score) = (inline(case.name(), MAX_CELL), wording::score(case.score()));
         let _ = writeln!(text, "| {name} | {} | {score} | {reason} |", case.label());
     }
