@@ -11,4 +11,5 @@ pub mod sentence;
 pub mod suite;
 mod suite_case;
 pub mod task_status;
+pub mod yaml;
 pub mod yaml_fault;

@@ -86,7 +86,8 @@ impl ImportedSuite {
 fn fixtures(files: Vec<EvalFile>, around: &SkillFolder) -> Result<Vec<Fixture>, String> {
     let found = files.into_iter().map(|file| {
         let text = file.content.map(FixtureSource::Text);
-        let on_disk = file.place.and_then(|place| around.path(&file.path, place));
+        let from = file.source.as_deref().unwrap_or(&file.path);
+        let on_disk = file.place.and_then(|place| around.path(from, place));
         match text.or(on_disk.map(FixtureSource::Disk)) {
             Some(source) => Ok(Fixture { path: file.path, source }),
             None => Err(file.path),

@@ -139,7 +139,7 @@ impl SuiteFile {
         if let Some(why) = imported.incomplete.first() {
             return Err(unreadable(why));
         }
-        self.answer_keys = folder::sibling_case_files(path);
+        self.answer_keys = folder::answer_keys(path);
         self.skill = imported.skill;
         let shown = self.shown.clone();
         for line in imported.warnings.iter().chain(&imported.left_out) {
@@ -168,7 +168,7 @@ impl SuiteFile {
             };
             return Err(AppError::usage(error).hint(Some(hint)));
         }
-        self.answer_keys.clone_from(&files);
+        self.answer_keys = files.iter().flat_map(|file| folder::answer_keys(file)).collect();
         // One name for each skill, and the ids that its files have used up.
         let mut skills: BTreeMap<PathBuf, (String, BTreeSet<String>)> = BTreeMap::new();
         let mut taken = BTreeSet::new();

@@ -102,6 +102,12 @@ pub enum CheckValueError {
     /// A regular expression that is invalid, or too big when compiled.
     #[error("{}", describe_pattern(.0))]
     Pattern(regex::Error),
+    /// A file whose name does not say what is in it.
+    #[error("expected `format`, because the path does not end with .json, .jsonl, .yaml, .toml, .csv or .tsv")]
+    DataFormat,
+    /// A value that must not be there, with requirements on it or without a place.
+    #[error("`absent` needs `pointer`, and nothing else beside it")]
+    AbsentValue,
     /// A text that is no JSON Pointer.
     #[error("`pointer` must be a JSON pointer such as `/{0}`")]
     JsonPointer(String),

@@ -17,57 +17,57 @@ pub(super) const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Requirements on the JSON of an answer. If empty, the answer only has to be JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "JsonCheckFields", into = "JsonCheckFields")]
+#[serde(deny_unknown_fields)]
 pub struct JsonCheck {
     /// Schema that the JSON must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<JsonSchemaCheck>,
     /// JSON Pointer of a value that must exist.
-    pub pointer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<JsonPointerCheck>,
     /// Expected value at `pointer`, or of the whole document. Numbers compare by value.
-    pub equals: Option<Value>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonCheckFields {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    schema: Option<JsonSchemaCheck>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pointer: Option<String>,
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "deserialize_present"
     )]
-    equals: Option<Value>,
+    pub equals: Option<Value>,
 }
 
 /// Keeps an explicit `equals: null` apart from a missing key; it requires null.
-fn deserialize_present<'de, D: serde::Deserializer<'de>>(
+pub(super) fn deserialize_present<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-impl TryFrom<JsonCheckFields> for JsonCheck {
-    type Error = CheckValueError;
+/// A JSON Pointer: empty, or beginning with `/`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct JsonPointerCheck(String);
 
-    fn try_from(
-        JsonCheckFields { schema, pointer, equals }: JsonCheckFields,
-    ) -> Result<Self, CheckValueError> {
-        if let Some(pointer) = &pointer
-            && !pointer.is_empty()
-            && !pointer.starts_with('/')
-        {
-            return Err(CheckValueError::JsonPointer(selftest_text::one_line(pointer, 60)));
-        }
-        Ok(Self { schema, pointer, equals })
+impl JsonPointerCheck {
+    /// Returns the pointer.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
-impl From<JsonCheck> for JsonCheckFields {
-    fn from(JsonCheck { schema, pointer, equals }: JsonCheck) -> Self {
-        Self { schema, pointer, equals }
+impl TryFrom<String> for JsonPointerCheck {
+    type Error = CheckValueError;
+
+    fn try_from(pointer: String) -> Result<Self, CheckValueError> {
+        if pointer.is_empty() || pointer.starts_with('/') {
+            Ok(Self(pointer))
+        } else {
+            Err(CheckValueError::JsonPointer(selftest_text::one_line(&pointer, 60)))
+        }
+    }
+}
+
+impl From<JsonPointerCheck> for String {
+    fn from(pointer: JsonPointerCheck) -> Self {
+        pointer.0
     }
 }
 

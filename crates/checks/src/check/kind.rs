@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strum::VariantNames as _;
 
-use super::decide::{FactStatement, agent, all, answer, any, command, files, skill};
+use super::decide::{FactStatement, agent, all, answer, any, command, data, files, skill};
 use super::schema::CheckParameter;
 use super::{
     Check, CheckObservation, CheckPattern, CheckText, CommandCheck, CountBounds, DurationBounds,
-    FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck,
+    FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck,
     ToolNames,
 };
 use crate::task_status::TaskStatus;
@@ -203,6 +203,8 @@ check_kinds! {
     ToolNotCalled(CheckText) fact => agent::tool_not_called,
     /// Tools were called in this order, possibly with others in between.
     ToolsInOrder(ToolNames) deed => agent::tools_in_order,
+    /// The first calls of these tools came in this order.
+    FirstCalls(ToolNames) deed => agent::first_calls,
     /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
     SkillLoaded(CheckText) deed => skill::loaded,
     /// A file was created.
@@ -217,8 +219,15 @@ check_kinds! {
     FileExists(CheckText) workspace deed => files::exists,
     /// A file contains a text after the run.
     FileContains(FileTextCheck) workspace deed => files::contains,
+    /// A file matches a pattern after the run.
+    FileMatches(FilePatternCheck) workspace deed => data::matches,
+    /// The data in a JSON, YAML, TOML or CSV file after the run.
+    FileData(FileDataCheck) workspace deed => data::data,
     /// No other files were created, changed or deleted.
     OnlyChanges(PathGlobs) workspace fact => files::only_changes,
+    /// These files are as they were: tests, graders, CI. If one was changed or deleted, the case is
+    /// tainted: it neither passes nor fails.
+    Untouched(PathGlobs) workspace fact => files::untouched,
     /// The share of letters in the answer that are capitals: the example of docs/extending.md.
     #[cfg(test)]
     Capitals(super::example::CapitalShare) => super::example::capitals,

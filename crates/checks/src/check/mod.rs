@@ -5,6 +5,7 @@
 //! model. What was not observed is [`CheckOutcome::Undecided`], never a guess.
 
 mod bounds;
+mod data;
 mod decide;
 mod error;
 #[cfg(test)]
@@ -28,10 +29,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use bounds::{CountBounds, DurationBounds};
+pub use data::{DataFormat, FileDataCheck, FilePatternCheck};
 pub use decide::{accepts_empty_answer, decide, decide_all};
 pub use error::CheckValueError;
 pub use finding::{CheckFinding, CheckOutcome, CheckSummary};
-pub use json::{JsonCheck, JsonSchemaCheck};
+pub use json::{JsonCheck, JsonPointerCheck, JsonSchemaCheck};
 pub use kind::CheckKind;
 pub use observation::{
     CheckObservation, CommandOutcome, CommandRun, FileChanges, FileContent, ObservedToolCall,
@@ -158,13 +160,21 @@ fn normalize_path(path: &CheckText) -> &str {
     path.as_str().trim_start_matches("./")
 }
 
-/// Returns the files whose final state these checks need; read them before deciding.
+/// Returns true for a path that stands for several files.
+pub fn is_glob(path: &str) -> bool {
+    path.contains('*')
+}
+
+/// Returns the files whose final state these checks need; read them before deciding. A path with `*`
+/// stands for all files that match it.
 pub fn needed_paths(checks: &[Check]) -> BTreeSet<&str> {
     checks
         .iter()
         .flat_map(Check::walk)
         .filter_map(|check| match &check.kind {
             CheckKind::FileContains(FileTextCheck { path, .. })
+            | CheckKind::FileMatches(FilePatternCheck { path, .. })
+            | CheckKind::FileData(FileDataCheck { path, .. })
             | CheckKind::FileExists(path)
             | CheckKind::FileUnchanged(path) => Some(normalize_path(path)),
             _ => None,

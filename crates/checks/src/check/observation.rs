@@ -83,9 +83,13 @@ pub struct FileChanges {
     /// Files that no longer exist.
     #[serde(default)]
     pub deleted: BTreeSet<String>,
-    /// Final state of the files from [`super::needed_paths`].
+    /// Final state of the files from [`super::needed_paths`]; for a path with `*`, of each file that
+    /// matches it.
     #[serde(default)]
     pub after: BTreeMap<String, FileContent>,
+    /// The paths with `*` from [`super::needed_paths`] whose files were all looked for.
+    #[serde(default)]
+    pub listed: BTreeSet<String>,
 }
 
 /// The state of a file after the run.

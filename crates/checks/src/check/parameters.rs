@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{CheckValueError, CountBounds};
+use super::{CheckPattern, CheckValueError, CountBounds};
 use selftest_stats::score::Score;
 
 /// Maximum length of a text in a check, in characters.
@@ -153,6 +153,12 @@ pub struct CommandCheck {
     /// Text that its output must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prints: Option<CheckText>,
+    /// Pattern that its output must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matches: Option<CheckPattern>,
+    /// Exit code by which the program says that it could not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided_exit: Option<u8>,
     /// Maximum duration.
     #[serde(default)]
     pub timeout_seconds: CommandTimeout,
@@ -253,6 +259,9 @@ pub struct ToolCallCheck {
     /// Arguments that a call must have to count; it may have others. A string also matches as part
     /// of a longer string in the call.
     pub arguments: BTreeMap<String, Value>,
+    /// Pattern that a call must match to count: in a text among its arguments, or in the arguments
+    /// as JSON.
+    pub matches: Option<CheckPattern>,
     /// Bounds on the number of matching calls, at least one by default.
     pub bounds: CountBounds,
 }
@@ -264,6 +273,8 @@ struct ToolCalledFields {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     arguments: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    matches: Option<CheckPattern>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     min: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max: Option<u64>,
@@ -272,7 +283,7 @@ struct ToolCalledFields {
 impl ToolCallCheck {
     /// Requires at least one call of this tool.
     pub fn once(name: CheckText) -> Self {
-        Self { name, arguments: BTreeMap::new(), bounds: CountBounds::at_least(1) }
+        Self { name, arguments: BTreeMap::new(), matches: None, bounds: CountBounds::at_least(1) }
     }
 }
 
@@ -286,14 +297,14 @@ impl TryFrom<Value> for ToolCallCheck {
         if !value.is_object() {
             return Err(CheckValueError::ToolShape);
         }
-        let ToolCalledFields { name, arguments, min, max } = serde_json::from_value(value)?;
+        let ToolCalledFields { name, arguments, matches, min, max } = serde_json::from_value(value)?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = CountBounds::new(min, max)?;
         // There is a separate kind of check for that.
-        if bounds.limits().1 == Some(0) {
+        if bounds.limits().1 == Some(0) && arguments.is_empty() && matches.is_none() {
             return Err(CheckValueError::NoCall);
         }
-        Ok(Self { name, arguments, bounds })
+        Ok(Self { name, arguments, matches, bounds })
     }
 }
 
@@ -303,9 +314,9 @@ impl From<ToolCallCheck> for Value {
         if called == ToolCallCheck::once(called.name.clone()) {
             return Value::String(called.name.into());
         }
-        let ToolCallCheck { name, arguments, bounds } = called;
+        let ToolCallCheck { name, arguments, matches, bounds } = called;
         let (min, max) = bounds.limits();
-        let fields = ToolCalledFields { name, arguments, min, max };
+        let fields = ToolCalledFields { name, arguments, matches, min, max };
         serde_json::to_value(fields).unwrap_or_default()
     }
 }
@@ -344,7 +355,7 @@ impl From<ToolNames> for Vec<CheckText> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileTextCheck {
-    /// Path relative to the project root.
+    /// Path relative to the project root. With `*`, one matching file is enough.
     pub path: CheckText,
     /// The text.
     pub text: CheckText,

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use strum::VariantNames as _;
 
 use super::bounds::{MAX, MAX_SECONDS};
 use super::parameters::{MAX_ITEMS, MAX_TEXT, MAX_TIMEOUT};
@@ -14,7 +15,7 @@ use super::pattern::MAX_PATTERN;
 use super::read::MAX_NAME;
 use super::{
     Check, CheckKind, CheckPattern, CheckText, CheckWeight, CommandCheck, CountBounds,
-    DurationBounds, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,
+    DataFormat, DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,
     ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
@@ -79,6 +80,9 @@ pub(super) fn mapping(required: &[&str], properties: &Value) -> Value {
 fn described_text(description: &str) -> Value {
     json!({"description": description, "type": "string", "minLength": 1})
 }
+
+const FILE_OR_GLOB: &str =
+    "Path relative to the project root. With `*`, one matching file is enough.";
 
 fn count_limit(description: &str) -> Value {
     json!({"description": description, "type": "integer", "minimum": 0, "maximum": MAX})
@@ -173,6 +177,11 @@ impl CheckParameter for CommandCheck {
             },
             "first_line": {"description": "First line that it must print.", "type": "string"},
             "prints": described_text("Text that its output must contain."),
+            "matches": described_text("Pattern that its output must match."),
+            "undecided_exit": {
+                "description": "Exit code by which the program says that it could not decide.",
+                "type": "integer", "minimum": 0, "maximum": 255,
+            },
             "timeout_seconds": {
                 "description": "Maximum duration in seconds, 10 by default.",
                 "type": "number", "exclusiveMinimum": 0.0, "maximum": MAX_TIMEOUT,
@@ -188,6 +197,7 @@ impl CheckParameter for ToolCallCheck {
             "name": described_text("Name of the tool."),
             "arguments": {"description": "Arguments that a call must have to count.",
                 "type": "object"},
+            "matches": described_text("Pattern that a call must match to count: in a text among its arguments, or in the arguments as JSON."),
             "min": count_limit("Minimum number of calls, 1 if neither is given."),
             "max": count_limit("Maximum number of calls."),
         });
@@ -205,10 +215,38 @@ impl CheckParameter for ToolNames {
 impl CheckParameter for FileTextCheck {
     fn value_schema() -> Value {
         let properties = json!({
-            "path": described_text("Path relative to the project root."),
+            "path": described_text(FILE_OR_GLOB),
             "text": described_text("The text."),
         });
         mapping(&["path", "text"], &properties)
+    }
+}
+
+impl CheckParameter for FilePatternCheck {
+    fn value_schema() -> Value {
+        let properties = json!({
+            "path": described_text(FILE_OR_GLOB),
+            "pattern": described_text("The pattern."),
+        });
+        mapping(&["path", "pattern"], &properties)
+    }
+}
+
+impl CheckParameter for FileDataCheck {
+    fn value_schema() -> Value {
+        let properties = json!({
+            "path": described_text(FILE_OR_GLOB),
+            "format": {"description": "Format of the file, by its extension if absent.",
+                "type": "string", "enum": DataFormat::VARIANTS},
+            "pointer": {"description": "JSON Pointer of the value; the whole file if absent.",
+                "type": "string"},
+            "absent": {"description": "There is no such value.", "type": "boolean"},
+            "equals": {"description": "Expected value."},
+            "matches": described_text("Pattern that the value matches."),
+            "count": CountBounds::value_schema(),
+            "schema": {"description": "JSON Schema that the value satisfies.", "type": "object"},
+        });
+        mapping(&["path"], &properties)
     }
 }
 

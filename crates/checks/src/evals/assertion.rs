@@ -37,7 +37,22 @@ pub(super) struct ParsedAssertions {
     /// Shell lines that typed assertions would run.
     pub(super) shell: Vec<ShellLine>,
     pub(super) warnings: Vec<String>,
+    /// Place of the value that is being read.
+    pub(super) pointer: String,
+    /// Places of keys that are not read.
+    pub(super) unread: Vec<String>,
 }
+
+/// Keys of an assertion that are read, beside those of our own checks.
+const READ_KEYS: [&str; 56] = [
+    "type", "kind", "assertion_type", "negate", "text", "description", "criterion", "criteria",
+    "expectation", "assertion", "statement", "check", "rubric", "question", "value", "expected",
+    "name", "id", "cmd", "command", "run", "script", "expect_exit", "exit_code",
+    "expected_exit_code", "expect_substring", "expect_output", "contains", "timeout_seconds",
+    "timeout", "pattern", "regex", "phrase", "substring", "string", "keyword", "values", "phrases",
+    "items", "path", "file", "file_path", "filename", "target", "tool", "tool_name", "schema",
+    "length", "min", "max", "min_length", "max_length", "count", "times", "paths", "files",
+];
 
 /// Parses the value of a demand key: text, an object, or a list of either. `wanted` is false if the
 /// demand must not hold.
@@ -45,14 +60,39 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut ParsedAssertions) {
     match value {
         Value::String(text) => sentence(text, wanted, found),
         Value::Array(items) => {
-            for item in items {
+            let around = found.pointer.clone();
+            for (at, item) in items.iter().enumerate() {
+                found.pointer = format!("{around}/{at}");
                 read(item, wanted, found);
             }
+            found.pointer = around;
         }
-        Value::Object(members) => object(members, wanted, found),
+        Value::Object(members) => {
+            note_unread(members, found);
+            object(members, wanted, found);
+        }
         // A key without a value demands nothing.
         Value::Null => {}
         other => unknown(&other.to_string(), "it is neither text nor an object", found),
+    }
+}
+
+/// Records the keys of an assertion that nothing reads. A mapping of lists has keys of its own.
+fn note_unread(members: &Map<String, Value>, found: &mut ParsedAssertions) {
+    if members.values().all(Value::is_array) {
+        return;
+    }
+    let is_read = |key: &str| {
+        READ_KEYS.contains(&key)
+            || check::CheckKind::NAMES.contains(&key)
+            || key.contains("contains")
+            || key.contains("matches")
+    };
+    for key in members.keys().filter(|key| !is_read(key)) {
+        // A result that was filled in is not part of the demand.
+        if key != "passed" && key != "evidence" {
+            found.unread.push(crate::yaml::join(&found.pointer, key));
+        }
     }
 }
 
@@ -525,8 +565,7 @@ fn add_command(
     {
         check["timeout_seconds"] = json!(seconds);
     }
-    let (purpose, key) = (ShellUse::Check, "cmd".to_owned());
-    found.shell.push(ShellLine { purpose, key, line: line.to_owned() });
+    found.shell.push(ShellLine::new(ShellUse::Check, "cmd", line));
     push_check(
         &label(members, "cmd"),
         &json!({ "command": check }),

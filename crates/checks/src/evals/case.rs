@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::assertion::{self, ParsedAssertions};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
+use super::source::{Fields, SourceText};
 use super::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup,
     RoutingCase, ShellLine, ShellUse,
@@ -15,6 +16,7 @@ use super::{
 use crate::check::{self, Check};
 use crate::named_file::path_error;
 use selftest_text::escape::terminal;
+use selftest_text::one_line;
 use selftest_text::wording::plural;
 
 /// Keys of a reference answer.
@@ -49,25 +51,49 @@ pub(super) struct CaseReader<'a> {
     integers: usize,
     strings: usize,
     missing: usize,
+    /// Texts of single lines, whose unread keys are reported together.
+    pub(super) unread: Vec<SourceText>,
 }
 
 impl<'a> CaseReader<'a> {
     pub(super) fn new(file: &'a mut EvalsFile, lookup: &'a dyn FileLookup) -> Self {
-        Self { file, lookup, ids: BTreeMap::new(), integers: 0, strings: 0, missing: 0 }
+        let ids = BTreeMap::new();
+        Self { file, lookup, ids, integers: 0, strings: 0, missing: 0, unread: Vec::new() }
+    }
+
+    /// Refuses a case with its reason.
+    pub(super) fn refuse(&mut self, id: &str, why: &str) {
+        self.file.refused.push(format!("case {}: {}", terminal(id, 60), one_line(why, 500)));
+    }
+
+    /// Reports the keys of single lines that were not read, those of one name together.
+    pub(super) fn report_unread(&mut self) {
+        let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for warning in self.unread.drain(..).flat_map(|source| source.unread_warnings()) {
+            let (words, line) = warning.split_once(" (line ").unwrap_or((&warning, ""));
+            let line = line.trim_end_matches(')').to_owned();
+            lines.entry(words.to_owned()).or_default().push(line);
+        }
+        for (words, lines) in lines {
+            let shown = lines.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+            let more = match lines.len().saturating_sub(3) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let noun = if lines.len() == 1 { "line" } else { "lines" };
+            self.file.warnings.push(format!("{words} ({noun} {shown}{more})"));
+        }
     }
 
     /// Parses one case; `position` counts from 1.
-    pub(super) fn case(&mut self, value: &Value, position: usize) {
-        let Some(members) = value.as_object() else {
-            self.file.refused.push(format!("case {position} is not an object"));
-            return;
-        };
+    pub(super) fn case(&mut self, members: &Fields<'_>, position: usize) {
         let (prompt, replies) = prompts(members);
         let routing = routing(members, &prompt);
         let mut found = ParsedAssertions::default();
         demands(members, &mut found);
         activations(members, &mut found);
-        let reference = REFERENCE_KEYS.iter().find_map(|key| text(members.get(*key)?));
+        let reference = members.first(&REFERENCE_KEYS).and_then(|(_, value)| text(value));
+        members.describes(&["description", "category", "tags", "notes", "note"]);
         // A case that only checks the loading of a skill becomes no case of its own.
         let only_routing = routing.is_some() && found.demands.is_empty() && reference.is_none();
         if prompt.trim().is_empty() {
@@ -94,7 +120,7 @@ impl<'a> CaseReader<'a> {
         let mut shell = shell_lines(members);
         shell.extend(found.shell);
         let mut case = EvalCase {
-            name: ["name", "eval_name", "title"].iter().find_map(|key| text(members.get(*key)?)),
+            name: members.first(&["name", "eval_name", "title"]).and_then(|(_, name)| text(name)),
             reference,
             replies,
             shell,
@@ -153,8 +179,8 @@ impl<'a> CaseReader<'a> {
     }
 
     /// Returns a unique ID, and the number if the ID is an integer.
-    fn id(&mut self, members: &Map<String, Value>, position: usize) -> (String, Option<i64>) {
-        let given = ["id", "eval_id", "case_id"].iter().find_map(|key| members.get(*key));
+    fn id(&mut self, members: &Fields<'_>, position: usize) -> (String, Option<i64>) {
+        let given = members.first(&["id", "eval_id", "case_id"]).map(|(_, id)| id);
         let (wanted, number) = match given {
             Some(Value::Number(number)) => {
                 self.integers += 1;
@@ -201,7 +227,7 @@ impl<'a> CaseReader<'a> {
     }
 
     /// Warns about irregular IDs across all cases.
-    pub(super) fn warn_about_ids(self) {
+    pub(super) fn warn_about_ids(&mut self) {
         if self.integers > 0 && self.strings > 0 {
             let (integers, texts) =
                 (plural(self.integers as u64, "integer"), plural(self.strings as u64, "text"));
@@ -213,8 +239,63 @@ impl<'a> CaseReader<'a> {
         }
     }
 
-    fn files(&mut self, members: &Map<String, Value>, case: &mut EvalCase) {
-        let listed = FILE_KEYS.iter().filter_map(|key| members.get(*key));
+    /// Adds an input file of a case: inline, or from a path that is looked up.
+    pub(super) fn file_of(
+        &mut self,
+        case: &mut EvalCase,
+        path: &str,
+        from: Option<&str>,
+        content: Option<&str>,
+    ) {
+        let from = from.unwrap_or(path);
+        if !self.is_usable(case, path) || content.is_none() && !self.is_usable(case, from) {
+            return;
+        }
+        let place = match content {
+            Some(_) => Some(FileLocation::Inline),
+            None => self.lookup.find(from),
+        };
+        self.push_file(case, path, from, place, content);
+    }
+
+    /// Adds an input file that lies at this place.
+    pub(super) fn file_at(
+        &mut self,
+        case: &mut EvalCase,
+        path: &str,
+        from: &str,
+        place: FileLocation,
+    ) {
+        if self.is_usable(case, path) && self.is_usable(case, from) {
+            self.push_file(case, path, from, Some(place), None);
+        }
+    }
+
+    fn is_usable(&mut self, case: &EvalCase, path: &str) -> bool {
+        let Some(why) = fixture_path_error(path) else { return true };
+        let (id, shown) = (terminal(&case.id, 60), terminal(path, 100));
+        self.file.refused.push(format!("case {id}: `{shown}`: {why}"));
+        false
+    }
+
+    fn push_file(
+        &mut self,
+        case: &mut EvalCase,
+        path: &str,
+        from: &str,
+        place: Option<FileLocation>,
+        content: Option<&str>,
+    ) {
+        if place.is_none() && !self.file.missing_files.iter().any(|missing| missing == from) {
+            self.file.missing_files.push(from.to_owned());
+        }
+        let source = (from != path && content.is_none()).then(|| from.to_owned());
+        let (path, content) = (path.to_owned(), content.map(ToOwned::to_owned));
+        case.files.push(EvalFile { path, source, place, content });
+    }
+
+    fn files(&mut self, members: &Fields<'_>, case: &mut EvalCase) {
+        let listed = FILE_KEYS.iter().filter_map(|key| members.get(key));
         let mut files: Vec<(String, Option<String>)> = Vec::new();
         for value in listed {
             match value {
@@ -235,22 +316,7 @@ impl<'a> CaseReader<'a> {
             }
         }
         for (path, content) in files {
-            let shown = terminal(&path, 100);
-            if let Some(why) = fixture_path_error(&path) {
-                self.file
-                    .refused
-                    .push(format!("case {}: `{shown}`: {why}", terminal(&case.id, 60)));
-                continue;
-            }
-            let place = if content.is_some() {
-                Some(FileLocation::Inline)
-            } else {
-                self.lookup.find(&path)
-            };
-            if place.is_none() && !self.file.missing_files.contains(&path) {
-                self.file.missing_files.push(path.clone());
-            }
-            case.files.push(EvalFile { path, place, content });
+            self.file_of(case, &path, None, content.as_deref());
         }
     }
 }
@@ -278,9 +344,9 @@ fn text(value: &Value) -> Option<String> {
 }
 
 /// Returns the first prompt and the messages that follow it.
-fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
+fn prompts(members: &Fields<'_>) -> (String, Vec<String>) {
     let keys = PROMPT_KEYS.iter().chain(&FLOW_KEYS);
-    for value in keys.filter_map(|key| members.get(*key)) {
+    for value in keys.filter_map(|key| members.get(key)) {
         let mut messages = match value {
             Value::Array(items) => items.iter().filter_map(message).collect(),
             other => text(other).into_iter().collect::<Vec<_>>(),
@@ -288,7 +354,7 @@ fn prompts(members: &Map<String, Value>) -> (String, Vec<String>) {
         if !messages.is_empty() {
             let prompt = messages.remove(0);
             // A prompt next to a flow is the flow's first message.
-            let flow = FLOW_KEYS.iter().find_map(|key| members.get(*key)?.as_array());
+            let flow = FLOW_KEYS.iter().find_map(|key| members.get(key)?.as_array());
             if messages.is_empty()
                 && let Some(flow) = flow
             {
@@ -317,12 +383,14 @@ pub(super) fn message(value: &Value) -> Option<String> {
 }
 
 /// Returns whether the prompt should trigger a skill, if the case says so.
-fn routing(members: &Map<String, Value>, prompt: &str) -> Option<RoutingCase> {
+fn routing(members: &Fields<'_>, prompt: &str) -> Option<RoutingCase> {
     let query = prompt.to_owned();
     if let Some(should_trigger) = members.get("should_trigger").and_then(Value::as_bool) {
         return Some(RoutingCase { query, should_trigger, skills: Vec::new() });
     }
-    let expected = members.get("expected_skill")?;
+    // Null is an answer too: no skill.
+    let expected = members.members().get("expected_skill")?;
+    let _ = members.get("expected_skill");
     let mut skills: Vec<String> = expected.as_str().map(ToOwned::to_owned).into_iter().collect();
     let should_trigger = !skills.is_empty();
     let others = members.get("acceptable_skills").and_then(Value::as_array).into_iter().flatten();
@@ -331,11 +399,9 @@ fn routing(members: &Map<String, Value>, prompt: &str) -> Option<RoutingCase> {
 }
 
 /// Reads the skills that should be loaded beside whatever else is demanded.
-fn activations(members: &Map<String, Value>, found: &mut ParsedAssertions) {
+fn activations(members: &Fields<'_>, found: &mut ParsedAssertions) {
     let keys = ["skills_expected_to_activate", "expected_skills", "skills_expected"];
-    let Some((key, value)) = keys.iter().find_map(|key| Some((*key, members.get(*key)?))) else {
-        return;
-    };
+    let Some((key, value)) = members.first(&keys) else { return };
     let names = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     for name in names {
         match name.as_str().filter(|name| !name.trim().is_empty()) {
@@ -349,9 +415,10 @@ fn activations(members: &Map<String, Value>, found: &mut ParsedAssertions) {
     }
 }
 
-fn demands(members: &Map<String, Value>, found: &mut ParsedAssertions) {
+fn demands(members: &Fields<'_>, found: &mut ParsedAssertions) {
     for key in DEMAND_KEYS {
         let Some(value) = members.get(key) else { continue };
+        found.pointer = crate::yaml::join(members.pointer(), key);
         match key {
             "must_have" => patterns(value, "regex", found),
             "must_not_have" => patterns(value, "not_regex", found),
@@ -364,8 +431,17 @@ fn demands(members: &Map<String, Value>, found: &mut ParsedAssertions) {
                     assertion::read(&check, true, found);
                 }
             }
+            "required_output_sections" => {
+                for section in value.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    let words = format!("The output has the section \"{section}\"");
+                    assertion::read(&json!(words), true, found);
+                }
+            }
             _ => assertion::read(value, !assertion::is_negative(key), found),
         }
+    }
+    for pointer in found.unread.drain(..) {
+        members.source().leave_out(&pointer);
     }
 }
 
@@ -402,7 +478,7 @@ fn calls(value: &Value, found: &mut ParsedAssertions) {
     }
 }
 
-fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
+fn shell_lines(members: &Fields<'_>) -> Vec<ShellLine> {
     let mut lines = Vec::new();
     for key in SHELL_KEYS {
         let values = members.get(key).into_iter().flat_map(|value| match value {
@@ -415,7 +491,7 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
             // Each case has a fresh folder, so there is nothing to clean up afterwards.
             let purpose =
                 if key.starts_with("setup") { ShellUse::SetUp } else { ShellUse::NeverRun };
-            Some(ShellLine { purpose, key: key.to_owned(), line: line.to_owned() })
+            Some(ShellLine::new(purpose, key, line))
         };
         lines.extend(values.filter_map(line));
     }

@@ -29,6 +29,26 @@ pub enum EvalsDialect {
     Promptfoo,
     /// Inspect samples, one JSON object per line.
     Inspect,
+    /// Scenarios of dotnet/skills, or stimuli of Vally.
+    Dotnet,
+    /// A suite of skill-up, or one of its cases.
+    SkillUp,
+    /// A case of `claude plugin eval`.
+    ClaudePlugin,
+    /// A task of coder_eval.
+    #[strum(serialize = "uipath")]
+    #[serde(rename = "uipath")]
+    UiPath,
+    /// A task of Harbor.
+    Harbor,
+    /// Samples of OpenAI Evals.
+    #[strum(serialize = "openai_evals")]
+    #[serde(rename = "openai_evals")]
+    OpenAiEvals,
+    /// Goldens of DeepEval.
+    #[strum(serialize = "deepeval")]
+    #[serde(rename = "deepeval")]
+    DeepEval,
     /// A selftest suite.
     Suite,
     /// Unknown; nothing can be run.
@@ -47,7 +67,7 @@ pub(super) const PROMPT_KEYS: [&str; 7] =
     ["prompt", "input", "question", "query", "user_request", "brief", "task"];
 
 /// Keys of demands.
-pub(super) const DEMAND_KEYS: [&str; 21] = [
+pub(super) const DEMAND_KEYS: [&str; 25] = [
     "expectations",
     "assertions",
     "checks",
@@ -69,53 +89,64 @@ pub(super) const DEMAND_KEYS: [&str; 21] = [
     "tests",
     "validation",
     "graders",
+    "pass_if",
+    "fail_if",
+    "required_output_sections",
+    "forbidden_behaviors",
+];
+/// Keys of the lists of cases in a document.
+pub(super) const LIST_KEYS: [&str; 8] = [
+    "evals",
+    "cases",
+    "test_cases",
+    "tests",
+    "iterations",
+    "queries",
+    "should_trigger",
+    "should_not_trigger",
 ];
 /// Keys of multi-message conversations.
 pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "conversation"];
 
+/// A case with its JSON Pointer.
+type LocatedCase<'a> = (String, &'a Value);
+
 /// Locates the lists of cases in a document. A value that is not a list counts as empty.
-pub(super) fn locate(document: &Value) -> (EvalsDialect, Vec<&Value>) {
+pub(super) fn locate(document: &Value) -> (EvalsDialect, Vec<LocatedCase<'_>>) {
     match document {
         Value::Array(items) if is_trigger_list(items) => {
-            (EvalsDialect::Trigger, items.iter().collect())
+            (EvalsDialect::Trigger, located("", items))
         }
-        Value::Array(items) => (EvalsDialect::Array, items.iter().collect()),
+        Value::Array(items) => (EvalsDialect::Array, located("", items)),
         Value::Object(members) => locate_in_object(document, members),
         _ => (EvalsDialect::Unknown, Vec::new()),
     }
 }
 
+fn located<'a>(pointer: &str, items: &'a [Value]) -> Vec<LocatedCase<'a>> {
+    items.iter().enumerate().map(|(at, item)| (format!("{pointer}/{at}"), item)).collect()
+}
+
 fn locate_in_object<'a>(
     document: &'a Value,
     members: &'a Map<String, Value>,
-) -> (EvalsDialect, Vec<&'a Value>) {
+) -> (EvalsDialect, Vec<LocatedCase<'a>>) {
     let keys = [
         ("evals", EvalsDialect::Evals),
         ("cases", EvalsDialect::Cases),
         ("test_cases", EvalsDialect::TestCases),
         ("tests", EvalsDialect::Tests),
     ];
-    // promptfoo shares the key `tests` with other formats, so look at what is next to it.
-    let is_promptfoo = members.contains_key("prompts") || members.contains_key("providers");
     for (key, dialect) in keys {
         let Some(items) = members.get(key).and_then(Value::as_array) else { continue };
-        let dialect = match dialect {
-            EvalsDialect::Tests
-                if is_promptfoo || items.iter().any(|item| item.get("assert").is_some()) =>
-            {
-                EvalsDialect::Promptfoo
-            }
-            _ if is_trigger_list(items) => EvalsDialect::Trigger,
-            dialect => dialect,
-        };
-        return (dialect, items.iter().collect());
-    }
-    if is_promptfoo && members.contains_key("tests") {
-        return (EvalsDialect::Promptfoo, Vec::new());
+        let dialect = if is_trigger_list(items) { EvalsDialect::Trigger } else { dialect };
+        return (dialect, located(&format!("/{key}"), items));
     }
     if let Some(rounds) = members.get("iterations").and_then(Value::as_array) {
-        let lists = rounds.iter().filter_map(|round| {
-            ["evals", "cases", "tests"].iter().find_map(|key| round.get(key)?.as_array())
+        let lists = rounds.iter().enumerate().filter_map(|(at, round)| {
+            ["evals", "cases", "tests"].iter().find_map(|key| {
+                Some(located(&format!("/iterations/{at}/{key}"), round.get(key)?.as_array()?))
+            })
         });
         return (EvalsDialect::Iterations, lists.flatten().collect());
     }
@@ -123,19 +154,39 @@ fn locate_in_object<'a>(
         .iter()
         .any(|key| members.get(*key).is_some_and(Value::is_array));
     if is_trigger {
-        return (EvalsDialect::Trigger, vec![document]);
+        return (EvalsDialect::Trigger, vec![(String::new(), document)]);
     }
     if PROMPT_KEYS.iter().chain(&FLOW_KEYS).any(|key| members.contains_key(*key)) {
-        return (EvalsDialect::Case, vec![document]);
+        return (EvalsDialect::Case, vec![(String::new(), document)]);
     }
     (EvalsDialect::Unknown, Vec::new())
 }
 
-/// Returns true if each item is a prompt whose only demand is about triggering the skill.
+/// Returns true for a configuration of promptfoo, which shares the key `tests` with other formats.
+pub(super) fn is_promptfoo(document: &Value) -> bool {
+    let has = |key: &str| document.get(key).is_some();
+    let Some(tests) = document.get("tests") else { return false };
+    let cases = ["evals", "cases", "test_cases"];
+    let others = cases.iter().any(|key| document.get(*key).is_some_and(Value::is_array));
+    let asserts = |item: &Value| item.get("assert").is_some();
+    !others && (has("prompts") || has("providers") || tests.as_array().is_some_and(|all| all.iter().any(asserts)))
+}
+
+/// Returns true if each item is a prompt whose only demand is about loading a skill.
 fn is_trigger_list(items: &[Value]) -> bool {
+    let no_demand = |item: &Value| !DEMAND_KEYS.iter().any(|key| item.get(*key).is_some());
     let is_trigger = |item: &Value| {
-        item.get("should_trigger").is_some_and(Value::is_boolean)
-            && !DEMAND_KEYS.iter().any(|key| item.get(*key).is_some())
+        item.get("should_trigger").is_some_and(Value::is_boolean) && no_demand(item)
     };
-    !items.is_empty() && items.iter().all(is_trigger)
+    // `expected` names the skill to which a prompt should be routed, or null.
+    let is_name = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/'))
+    };
+    let is_routed = |item: &Value| {
+        let expected = item.get("expected");
+        expected.is_some_and(|it| it.is_null() || it.as_str().is_some_and(is_name)) && no_demand(item)
+    };
+    let has_none = || items.iter().any(|item| item.get("expected").is_some_and(Value::is_null));
+    !items.is_empty()
+        && (items.iter().all(is_trigger) || items.iter().all(is_routed) && has_none())
 }

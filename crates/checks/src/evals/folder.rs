@@ -7,21 +7,23 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use super::{EvalsFile, EvalsReadError, FileLocation, FileLookup, MAX_BYTES, read};
+use super::{DIALECTS, EvalsFile, EvalsReadError, FileLocation, FileLookup, MAX_BYTES, read};
 
-/// Names of files that hold a skill's cases.
-const NAMES: [&str; 5] = [
-    "evals.json",
-    "trigger-evals.json",
-    "trigger-eval.json",
-    "trigger_evals.json",
-    "trigger_eval.json",
-];
+/// File name of a skill.
+const SKILL: &str = "SKILL.md";
+/// Maximum size of a file beside a suite that is read with it, in bytes.
+const MAX_BESIDE: u64 = 4 << 20;
+
 /// Maximum depth of a tree of skills.
 const MAX_DEPTH: usize = 12;
 
-/// Finds all case files in a tree, sorted: `evals.json` and trigger sets at any depth, skipping
-/// files ignored by git.
+/// Maximum size of a YAML file that is looked into for a suite of another name, in bytes.
+const MAX_LOOKED_INTO: u64 = 256 << 10;
+/// Maximum number of names that a folder is asked for.
+const MAX_NAMES: usize = 2_000;
+
+/// Finds all suites of other programs in a tree, sorted: by their names at any depth, and YAML files
+/// by what is in them. Files ignored by git are skipped, and links are not followed.
 pub fn find(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     // Skills are often in hidden folders such as `.claude`.
@@ -35,7 +37,7 @@ pub fn find(folder: &Path) -> Vec<PathBuf> {
         .build();
     for entry in walk.flatten() {
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if is_file && entry.file_name().to_str().is_some_and(|name| NAMES.contains(&name)) {
+        if is_file && entry.file_name().to_str().is_some_and(|name| is_suite(name, entry.path())) {
             found.push(entry.into_path());
         }
     }
@@ -44,14 +46,55 @@ pub fn find(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the case files in this file's folder, including itself: each is an answer key.
-pub fn sibling_case_files(file: &Path) -> Vec<PathBuf> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let named = NAMES.iter().map(|name| folder.join(name)).filter(|other| other.is_file());
-    let mut found: Vec<PathBuf> = named.collect();
-    if !found.iter().any(|other| other == file) {
-        found.push(file.to_owned());
+/// Returns true for a file that is probably a suite, by its name or by its marks.
+fn is_suite(name: &str, path: &Path) -> bool {
+    if DIALECTS.iter().any(|entry| (entry.is_file_name)(name)) {
+        return match name {
+            // Common names: what stands beside them decides.
+            "prompt.md" => beside(path, "graders").is_dir() && !beside(path, "case.yaml").exists(),
+            "task.toml" => beside(path, "instruction.md").is_file(),
+            _ => true,
+        };
     }
+    if !name.ends_with(".yaml") && !name.ends_with(".yml") {
+        return false;
+    }
+    // A case of skill-up is read with its suite.
+    let marked: Vec<_> = DIALECTS.iter().filter(|entry| !entry.marks.is_empty()).collect();
+    let is_small = path.metadata().is_ok_and(|data| data.len() <= MAX_LOOKED_INTO);
+    let Some(bytes) = is_small.then(|| fs::read(path).ok()).flatten() else { return false };
+    let has = |mark: &&str| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
+    marked.iter().any(|entry| entry.marks.iter().all(has))
+}
+
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new(".")).join(name)
+}
+
+/// Returns the files and folders around a suite that tell what is demanded, including itself: each is
+/// an answer key.
+pub fn answer_keys(file: &Path) -> Vec<PathBuf> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let mut found: Vec<PathBuf> = match name {
+        "case.yaml" | "case.yml" | "prompt.md" => {
+            ["case.yaml", "prompt.md", "graders"].map(|name| folder.join(name)).into()
+        }
+        "task.toml" => ["tests", "solution"].map(|name| folder.join(name)).into(),
+        "eval.yaml" | "eval.yml" => ["cases"].map(|name| folder.join(name)).into(),
+        _ => Vec::new(),
+    };
+    found.retain(|path| path.exists());
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_NAMES);
+    let suites = names.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        path.is_file()
+            && name.is_some_and(|name| DIALECTS.iter().any(|entry| (entry.is_file_name)(name)))
+    });
+    found.extend(suites);
+    found.push(file.to_owned());
+    found.sort();
+    found.dedup();
     found
 }
 
@@ -87,8 +130,10 @@ impl SkillFolder {
         let skill = upwards().take(4).find(|folder| folder.join("SKILL.md").is_file());
         let named = evals.file_name().is_some_and(|name| name == "evals");
         let around = if named { evals.parent() } else { None };
-        let skill = skill.or(around).unwrap_or(&evals).to_owned();
         let repository = upwards().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
+        let named = || skill_by_name(&evals, repository.as_deref());
+        let skill = skill.map(Path::to_owned).or_else(named);
+        let skill = skill.or(around.map(Path::to_owned)).unwrap_or_else(|| evals.clone());
         Self { evals, skill, repository }
     }
 
@@ -106,10 +151,96 @@ impl SkillFolder {
     }
 }
 
+/// Finds the skill of a suite that lies apart from it: the only one of the plugin around it, or the
+/// one of the name of its folder, such as `plugins/harbour/skills/ferry` for `tests/harbour/ferry`.
+fn skill_by_name(evals: &Path, repository: Option<&Path>) -> Option<PathBuf> {
+    let is_skill = |folder: &PathBuf| folder.join(SKILL).is_file();
+    let folders = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_NAMES);
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+        folders.sort();
+        folders
+    };
+    let plugin = evals.ancestors().take(5).find(|folder| {
+        folder.join(".claude-plugin").is_dir() || folder.join("plugin.json").is_file()
+    });
+    if let Some(plugin) = plugin {
+        let mut skills = folders(&plugin.join("skills")).into_iter().filter(is_skill);
+        if let (Some(only), None) = (skills.next(), skills.next()) {
+            return Some(only);
+        }
+    }
+    let root = repository?;
+    let name = evals.ancestors().find_map(|folder| {
+        let name = folder.file_name()?;
+        (!matches!(name.to_str(), Some("evals" | "tests"))).then_some(name)
+    })?;
+    let mut places = vec![root.join("skills")];
+    for folder in ["plugins", "src"] {
+        places.extend(folders(&root.join(folder)).into_iter().map(|plugin| plugin.join("skills")));
+    }
+    let mut found = places.into_iter().map(|place| place.join(name)).filter(is_skill);
+    // Two of one name: none is meant for certain.
+    found.next().filter(|_| found.next().is_none())
+}
+
 impl FileLookup for SkillFolder {
     fn find(&self, path: &str) -> Option<FileLocation> {
         let places = [FileLocation::Skill, FileLocation::Evals, FileLocation::Repository];
         // Cases may name folders as well as files.
         places.into_iter().find(|place| self.path(path, *place).is_some())
+    }
+
+    fn text(&self, path: &str, place: FileLocation) -> Option<Result<String, String>> {
+        let path = self.path(path, place).filter(|path| path.is_file())?;
+        let mut text = String::new();
+        let read = fs::File::open(path)
+            .and_then(|file| file.take(MAX_BESIDE + 1).read_to_string(&mut text));
+        Some(match read {
+            Err(error) => Err(error.to_string()),
+            Ok(_) if text.len() as u64 > MAX_BESIDE => {
+                Err(format!("it has more than {} MiB", MAX_BESIDE >> 20))
+            }
+            Ok(_) => Ok(text),
+        })
+    }
+
+    fn list(&self, path: &str, place: FileLocation) -> Vec<String> {
+        let path = if path.is_empty() { "." } else { path };
+        let Some(folder) = self.path(path, place) else { return Vec::new() };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_NAMES);
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| {
+                let (kind, name) = (entry.file_type().ok()?, entry.file_name().into_string().ok()?);
+                (kind.is_file() || kind.is_dir())
+                    .then(|| if kind.is_dir() { name + "/" } else { name })
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn from_repository(&self, path: &str) -> Option<String> {
+        let root = self.repository.as_ref()?;
+        let mut parts: Vec<&str> =
+            self.evals.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
+        if path.starts_with('/') {
+            return None;
+        }
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop()?;
+                }
+                part => parts.push(part),
+            }
+        }
+        (!parts.is_empty()).then(|| parts.join("/"))
+    }
+
+    fn folder_name(&self) -> Option<String> {
+        Some(self.evals.file_name()?.to_string_lossy().into_owned())
     }
 }

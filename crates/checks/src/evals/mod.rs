@@ -1,4 +1,4 @@
-//! Importer for the `evals.json` files of skills, in all dialects found in public repositories.
+//! Importers for the suites of other programs, in the dialects found in public repositories.
 //!
 //! Reading is pure: it takes bytes and a file lookup, and returns cases and warnings. Untrusted
 //! shell lines are recorded and never run here, and nothing in a file is used as a path before it
@@ -8,9 +8,9 @@ mod assertion;
 mod case;
 mod dialect;
 pub mod folder;
-mod inspect;
-mod promptfoo;
+mod importers;
 mod read;
+mod source;
 mod suite;
 #[cfg(test)]
 mod tests;
@@ -18,12 +18,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 pub use dialect::EvalsDialect;
-pub use read::{EvalsReadError, read};
+pub use importers::{DIALECTS, DialectEntry};
+pub use read::{EvalsReadError, is_foreign, read};
 pub use suite::{ImportedSuite, ShellPermission, unique_id};
 
-use crate::check::Check;
+use crate::check::{self, Check};
 use selftest_text::escape::terminal;
 
 /// Maximum size of a case file, in bytes.
@@ -31,10 +33,38 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Maximum number of cases in a file.
 pub const MAX_CASES: usize = 10_000;
 
+/// Maximum length of the words of a demand, in characters.
+const MAX_DEMAND: usize = 2_000;
+
 /// Finds the files that cases name.
 pub trait FileLookup {
     /// Returns the folder in which the relative path exists. The path must not contain `..`.
     fn find(&self, path: &str) -> Option<FileLocation>;
+
+    /// Returns the text of a file; the error says why it cannot be read. `None` if there is none.
+    fn text(&self, path: &str, place: FileLocation) -> Option<Result<String, String>> {
+        let _ = (path, place);
+        None
+    }
+
+    /// Returns the names in a folder in order, those of folders with `/` at the end. Links are left
+    /// out.
+    fn list(&self, path: &str, place: FileLocation) -> Vec<String> {
+        let _ = (path, place);
+        Vec::new()
+    }
+
+    /// Returns the path from the root of the repository to a path beside the case file, which may
+    /// begin with `..`; `None` if it leaves the repository.
+    fn from_repository(&self, path: &str) -> Option<String> {
+        let _ = path;
+        None
+    }
+
+    /// Returns the name of the folder of the case file.
+    fn folder_name(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The folder that a case's path is relative to.
@@ -98,8 +128,10 @@ pub struct EvalCase {
 /// An input file of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalFile {
-    /// Relative path without `..`.
+    /// Relative path without `..`, from the folder of the case.
     pub path: String,
+    /// Path from the folder of `place`, if it is another.
+    pub source: Option<String>,
     /// Location of the file; `None` if it is missing.
     pub place: Option<FileLocation>,
     /// Its content, if the case file contains it.
@@ -124,6 +156,8 @@ pub struct ShellLine {
     pub purpose: ShellUse,
     /// Its key: `setup`, `cmd`.
     pub key: String,
+    /// The program that runs it: `sh` or `bash`.
+    pub program: &'static str,
     /// The line.
     pub line: String,
 }
@@ -153,7 +187,50 @@ pub enum DemandDecider {
     },
 }
 
+impl CaseDemand {
+    /// Returns a demand that the file states as a check. A check that cannot be is undecidable.
+    fn typed(text: &str, check: &Value) -> Self {
+        let text = shown_text(text);
+        match check::read(check) {
+            Ok(check) => Self { text, decider: DemandDecider::Typed(check) },
+            Err(faults) => {
+                let why: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+                Self::unknown(&text, &why.join("; "))
+            }
+        }
+    }
+
+    /// Returns a demand that cannot be decided. It stays, so that the case cannot pass without it.
+    fn unknown(text: &str, why: &str) -> Self {
+        let decider = DemandDecider::Unknown { why: terminal(why, 300) };
+        Self { text: shown_text(text), decider }
+    }
+
+    /// Returns the demand of a sentence: a check where it states one, or else a question for the judge.
+    fn sentence(text: &str) -> Self {
+        match crate::sentence::check_of(text.trim()) {
+            Some(check) => Self { text: shown_text(text), decider: DemandDecider::Rule(check) },
+            None => Self::judged(text),
+        }
+    }
+
+    /// Returns a question for the judge.
+    fn judged(text: &str) -> Self {
+        Self { text: shown_text(text), decider: DemandDecider::Judge }
+    }
+}
+
+/// Returns the words of a demand, bounded.
+fn shown_text(text: &str) -> String {
+    text.trim().chars().take(MAX_DEMAND).collect()
+}
+
 impl ShellLine {
+    /// Creates a line for `sh`.
+    fn new(purpose: ShellUse, key: &str, line: &str) -> Self {
+        Self { purpose, key: key.to_owned(), program: "sh", line: line.to_owned() }
+    }
+
     /// Returns a warning that the line is not run.
     fn not_run_warning(&self, id: &str) -> String {
         let (id, key) = (terminal(id, 60), terminal(&self.key, 40));

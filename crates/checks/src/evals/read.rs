@@ -3,17 +3,20 @@
 use serde_json::Value;
 
 use super::case::CaseReader;
-use super::dialect::{self, EvalsDialect};
-use super::{EvalsFile, FileLookup, MAX_BYTES, MAX_CASES, RoutingCase, inspect, promptfoo};
-use crate::yaml_fault::YamlFault;
-use selftest_text::{escape::terminal, one_line};
+use super::dialect::EvalsDialect;
+use super::importers::{SuiteSource, front_matter, recognise};
+use super::source::SourceText;
+use super::{EvalsFile, FileLookup, MAX_BYTES, MAX_CASES};
+use crate::yaml::YamlSchema;
+use selftest_text::one_line;
 
 /// An error that makes a file entirely unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EvalsReadError(pub(super) String);
 
-/// Reads a case file. The file name distinguishes JSON, JSON Lines and YAML.
+/// Reads a suite. The file name distinguishes JSON, JSON Lines, YAML, TOML and Markdown; the dialect is
+/// recognised by the content.
 pub fn read(
     name: &str,
     bytes: &[u8],
@@ -40,78 +43,79 @@ pub fn read(
         }
         None => text,
     };
-    let extension = name.rsplit('.').next().unwrap_or_default().to_lowercase();
-    match extension.as_str() {
-        "jsonl" | "ndjson" => inspect::read(text, &mut file, lookup),
-        "yaml" | "yml" => {
-            read_document(&parse_yaml(text)?, &mut file, lookup);
+    let parsed = parse(name, text, &mut file)?;
+    let is_lines = TextFormat::of(name) == TextFormat::JsonLines;
+    let source = SuiteSource { name, whole: text, text: &parsed, is_lines };
+    let entry = recognise(&source);
+    // What a plain word means depends on the program that the file is for.
+    let parsed = match entry.yaml {
+        Some(schema) if schema != YamlSchema::V1_2 && TextFormat::of(name) == TextFormat::Yaml => {
+            SourceText::yaml("", text, schema, 0)?
         }
-        _ => {
-            let document = parse(text, &mut file)?;
-            read_document(&document, &mut file, lookup);
-        }
-    }
+        _ => parsed,
+    };
+    file.dialect = entry.dialect;
+    let mut reader = CaseReader::new(&mut file, lookup);
+    (entry.read)(&SuiteSource { name, whole: text, text: &parsed, is_lines }, &mut reader);
+    reader.warn_about_ids();
+    file.warnings.extend(parsed.unread_warnings());
     if file.cases.is_empty() && file.routing.is_empty() {
         file.warnings.push("there is nothing to run in it".to_owned());
     }
     Ok(file)
 }
 
-/// Parses YAML by the core schema of YAML 1.2, as the programs do whose files these are: `NO`, `on`
-/// and `Yes` are text, `007` is 7. Whole numbers keep no fraction, as in JavaScript: `1e3` is 1000.
-fn parse_yaml(text: &str) -> Result<Value, EvalsReadError> {
-    let max_bytes = text.len().max(1_000);
-    let options = serde_yaml::options! {
-        // Aliases can expand a small file to an enormous one.
-        budget: serde_yaml::budget! {
-            max_events: 2 * max_bytes,
-            max_nodes: max_bytes,
-            max_depth: 64,
-            flow_nesting_limit: 64,
-            max_aliases: 1_000,
-            max_anchors: 1_000,
-            max_total_scalar_bytes: 4 * max_bytes,
-        },
-        alias_limits: serde_yaml::alias_limits! {
-            max_total_replayed_events: 100_000,
-        },
-        strict_booleans: true,
-        with_snippet: false,
-    };
-    let mut document: Value =
-        serde_yaml::from_str_with_options(text, options).map_err(|error| {
-            let line = error.location().map(|location| format!("line {}: ", location.line()));
-            let YamlFault { message, hint } = YamlFault::new(&error.to_string());
-            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            EvalsReadError(format!("not YAML: {}{message}{hint}", line.unwrap_or_default()))
-        })?;
-    drop_zero_fractions(&mut document);
-    Ok(document)
+/// Returns true if a YAML file is a suite of another program.
+pub fn is_foreign(name: &str, text: &str) -> bool {
+    let Ok(parsed) = SourceText::yaml("", text, YamlSchema::V1_2, 0) else { return false };
+    let source = SuiteSource { name, whole: text, text: &parsed, is_lines: false };
+    recognise(&source).dialect != EvalsDialect::Evals
 }
 
-/// Turns numbers without a fraction into integers. The depth is bounded by the parser.
-fn drop_zero_fractions(value: &mut Value) {
-    /// Above it not every whole number has a value of its own.
-    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(drop_zero_fractions),
-        Value::Object(members) => members.values_mut().for_each(drop_zero_fractions),
-        Value::Number(number) => {
-            let whole = number
-                .as_f64()
-                .filter(|real| number.is_f64() && real.fract() == 0.0 && real.abs() < MAX_EXACT);
-            if let Some(real) = whole {
-                #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
-                let integer = real as i64;
-                *number = integer.into();
-            }
+/// The format of a file, by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextFormat {
+    Json,
+    JsonLines,
+    Yaml,
+    Toml,
+    Markdown,
+}
+
+impl TextFormat {
+    fn of(name: &str) -> Self {
+        let extension = name.rsplit('.').next().unwrap_or_default().to_lowercase();
+        match extension.as_str() {
+            "jsonl" | "ndjson" => Self::JsonLines,
+            "yaml" | "yml" => Self::Yaml,
+            "toml" => Self::Toml,
+            "md" => Self::Markdown,
+            _ => Self::Json,
         }
-        _ => {}
     }
 }
 
+fn parse(name: &str, text: &str, file: &mut EvalsFile) -> Result<SourceText, EvalsReadError> {
+    Ok(match TextFormat::of(name) {
+        TextFormat::Json => SourceText::parsed("", parse_json(text, file)?, text),
+        TextFormat::Yaml => SourceText::yaml("", text, YamlSchema::V1_2, 0)?,
+        TextFormat::Markdown => front_matter("", text)?.0,
+        TextFormat::Toml => {
+            let value = toml::from_str(text)
+                .map_err(|error| EvalsReadError(format!("not TOML: {}", one_line(error.message(), 200))))?;
+            SourceText::toml(value, text)
+        }
+        // Lines that are not JSON are refused one by one by the importer.
+        TextFormat::JsonLines => {
+            let lines = text.lines().filter(|line| !line.trim().is_empty());
+            let values = lines.take(MAX_CASES + 1).filter_map(|line| serde_json::from_str(line).ok());
+            SourceText::parsed("", Value::Array(values.collect()), "")
+        }
+    })
+}
+
 /// Parses JSON, tolerating comments and trailing commas if necessary.
-fn parse(text: &str, file: &mut EvalsFile) -> Result<Value, EvalsReadError> {
+fn parse_json(text: &str, file: &mut EvalsFile) -> Result<Value, EvalsReadError> {
     match serde_json::from_str(text) {
         Ok(document) => Ok(document),
         Err(error) => {
@@ -124,69 +128,6 @@ fn parse(text: &str, file: &mut EvalsFile) -> Result<Value, EvalsReadError> {
             file.warnings
                 .push("comments or commas too many: not JSON for other programs".to_owned());
             Ok(document)
-        }
-    }
-}
-
-fn read_document(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup) {
-    let (dialect, items) = dialect::locate(document);
-    file.dialect = dialect;
-    let skill = ["skill_name", "skill"].iter().find_map(|key| document.get(*key)?.as_str());
-    file.skill = skill.map(ToOwned::to_owned);
-    if items.len() > MAX_CASES {
-        file.refused.push(format!("{} cases: more than {MAX_CASES} are not read", items.len()));
-    }
-    let items = items.into_iter().take(MAX_CASES);
-    match dialect {
-        EvalsDialect::Trigger => items.for_each(|item| trigger(item, file)),
-        EvalsDialect::Promptfoo => promptfoo::read(document, file, lookup),
-        _ => {
-            let mut reader = CaseReader::new(file, lookup);
-            for (item, position) in items.zip(1..) {
-                reader.case(item, position);
-            }
-            reader.warn_about_ids();
-        }
-    }
-}
-
-/// Adds one item of a trigger set: a prompt, a list of prompts, or two lists.
-fn trigger(item: &Value, file: &mut EvalsFile) {
-    for (key, should_trigger) in [("should_trigger", true), ("should_not_trigger", false)] {
-        for query in item.get(key).and_then(Value::as_array).into_iter().flatten() {
-            let text = query.as_str().or_else(|| query_of(query)).unwrap_or_default();
-            add_query(text, Some(should_trigger), file);
-        }
-    }
-    if let Some(queries) = item.get("queries").and_then(Value::as_array) {
-        for query in queries {
-            trigger_query(query, file);
-        }
-    } else if item.get("should_trigger").is_some_and(Value::is_boolean) {
-        trigger_query(item, file);
-    }
-}
-
-fn trigger_query(query: &Value, file: &mut EvalsFile) {
-    let should_trigger = query.get("should_trigger").and_then(Value::as_bool);
-    add_query(query_of(query).unwrap_or_default(), should_trigger, file);
-}
-
-fn query_of(query: &Value) -> Option<&str> {
-    dialect::PROMPT_KEYS.iter().chain(&["text"]).find_map(|key| query.get(*key)?.as_str())
-}
-
-fn add_query(query: &str, should_trigger: Option<bool>, file: &mut EvalsFile) {
-    match should_trigger {
-        Some(should_trigger) if !query.trim().is_empty() => {
-            let query = query.to_owned();
-            file.routing.push(RoutingCase { query, should_trigger, skills: Vec::new() });
-        }
-        Some(_) => file.refused.push("a query without words".to_owned()),
-        None => {
-            let words =
-                format!("\"{}\" does not say whether it should trigger", terminal(query, 80));
-            file.refused.push(words);
         }
     }
 }

@@ -133,7 +133,7 @@ fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<
 /// Returns the command of a set-up line.
 fn set_up_command(line: &ShellLine) -> Option<CommandCheck> {
     let value = serde_json::json!({
-        "run": ["sh", "-c", line.line],
+        "run": [line.program, "-c", line.line],
         "timeout_seconds": SET_UP_SECONDS,
     });
     (line.purpose == ShellUse::SetUp).then(|| serde_json::from_value(value).ok()).flatten()
@@ -170,7 +170,13 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellPermission>) -> Su
             DemandDecider::Unknown { why } => checks.push(undecidable_check(&demand.text, why)),
         }
     }
-    // Without its set-up, the case's answer proves little.
+    // Without its set-up, the answer proves nothing: no check may fail the case.
+    let lacks_set_up = case.shell.iter().any(|line| line.purpose == ShellUse::SetUp)
+        && rule != Some(&ShellPermission::Allowed);
+    if lacks_set_up {
+        checks.clear();
+        expectations.clear();
+    }
     for line in case.shell.iter().filter(|line| line.purpose == ShellUse::SetUp) {
         let words = format!("set-up `{}`", line.line);
         match rule {
@@ -178,6 +184,9 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellPermission>) -> Su
             Some(ShellPermission::Denied(why)) => checks.push(undecidable_check(&words, why)),
             _ => checks.push(undecidable_check(&words, "it is too long for a command")),
         }
+    }
+    if let Some(check) = untouched(case, &checks) {
+        checks.push(check);
     }
     if checks.is_empty() && expectations.is_empty() {
         checks.push(undecidable_check("the case demands nothing", "no answer could pass or fail"));
@@ -189,6 +198,35 @@ fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellPermission>) -> Su
         reference: case.reference.clone(),
         ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
     }
+}
+
+/// Returns a check that the agent left alone what decides the case: the files of the case that its
+/// commands name, and the settings of CI.
+fn untouched(case: &EvalCase, checks: &[Check]) -> Option<Check> {
+    let commands = check::distinct_commands(checks);
+    if commands.is_empty() {
+        return None;
+    }
+    let words = || commands.iter().flat_map(|command| command.run.words());
+    let is_named = |file: &&EvalFile| {
+        words().any(|word| word.len() < 20_000 && names_file(word, &file.path))
+    };
+    let mut paths: Vec<String> =
+        case.files.iter().filter(is_named).map(|file| file.path.clone()).collect();
+    paths.extend([".github/workflows", ".gitlab-ci.yml"].map(ToOwned::to_owned));
+    paths.truncate(100);
+    let globs = crate::check::PathGlobs::new(paths).ok()?;
+    let name = "what the case is decided by is untouched".to_owned();
+    Some(Check { name: Some(name), weight: CheckWeight::ONE, kind: CheckKind::Untouched(globs) })
+}
+
+/// Returns true if a command names a file, as a word of its own.
+fn names_file(line: &str, path: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].trim_end_matches("./");
+        !before.ends_with(is_part) && !line[at + path.len()..].starts_with(is_part)
+    })
 }
 
 /// Names the check by its author's words.
@@ -241,7 +279,7 @@ mod tests {
     fn demands_go_to_those_who_can_decide_them() {
         let imported = imported(
             r#"{"skill_name": "s", "evals": [
-                {"id": 1, "prompt": "Do it", "expected_output": "Done.", "setup": "rm -rf /",
+                {"id": 1, "prompt": "Do it", "expected_output": "Done.",
                  "expectations": ["The answer mentions \"port 80\"", "The tone is friendly"],
                  "assertions": [{"type": "contains", "value": "80"}, {"type": "telepathy", "x": 1}]},
                 {"id": "a b/../c", "prompt": "Do that", "expectations": ["It is short"]}
@@ -281,6 +319,34 @@ mod tests {
         assert_eq!(unknown.kind.value(), "set-up `mkdir c`: not allowed");
         let refused = file.suite(&[], &REFUSED).suite;
         assert!(refused.cases.iter().all(|case| check::distinct_commands(&case.checks).is_empty()));
+    }
+
+    #[test]
+    fn without_its_set_up_no_check_can_fail_a_case() {
+        let imported = imported(
+            r#"{"evals": [{"id": 1, "prompt": "x", "setup": "mkdir a", "expectations": ["Is kind"],
+                "assertions": [{"type": "contains", "value": "80"}]}]}"#,
+        );
+        let case = &imported.suite.cases[0];
+        let kinds: Vec<&str> = case.checks.iter().map(|check| check.kind.name()).collect();
+        assert_eq!(kinds, ["unknown"]);
+        assert!(case.expectations.is_empty(), "{case:?}");
+    }
+
+    #[test]
+    fn a_verifier_that_the_agent_may_change_is_watched() {
+        let text = r#"{"evals": [{"id": 1, "prompt": "x", "files": [{"path": "tests/a.py", "content": "a"},
+            {"path": "b.py", "content": "b"}], "assertions": [{"type": "cmd", "cmd": "pytest tests/a.py"}]}]}"#;
+        let file = read("evals.json", text.as_bytes(), &()).unwrap();
+        let allowed = |_: &str| ShellPermission::Allowed;
+        let watched = |rule| {
+            let suite = file.suite(&[], rule).suite;
+            let found = suite.cases[0].checks.iter().find(|check| check.kind.name() == "untouched");
+            found.map(|check| check.kind.value())
+        };
+        let wanted = serde_json::json!(["tests/a.py", ".github/workflows", ".gitlab-ci.yml"]);
+        assert_eq!(watched(&allowed), Some(wanted));
+        assert_eq!(watched(&REFUSED), None);
     }
 
     #[test]

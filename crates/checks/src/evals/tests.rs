@@ -63,7 +63,7 @@ fn every_dialect_is_read_as_it_was_counted_by_hand() {
         assert_eq!(ids.len(), file.cases.len(), "{path}: ids are unique");
     }
     let found = folder::find(&fixtures());
-    assert_eq!(found.len(), 14, "all but those of other programs: {found:?}");
+    assert_eq!(found.len(), 16, "{found:?}");
 }
 
 fn texts<'a>(file: &'a EvalsFile, decider: &DemandDecider) -> Vec<&'a str> {
@@ -175,7 +175,7 @@ fn what_other_programs_demand_and_cannot_be_carried_over_is_named() {
     let judged = texts(&file, &DemandDecider::Judge);
     assert_eq!(judged, ["Is polite about When does the first ferry leave?"]);
     for words in [
-        "not carried over from promptfoo: providers",
+        "not carried over: `providers` (line ",
         "`javascript` of promptfoo",
         "`similar` of promptfoo",
     ] {
@@ -189,7 +189,9 @@ fn what_other_programs_demand_and_cannot_be_carried_over_is_named() {
     assert_eq!(file.cases[1].prompt, "Which is a fruit?\nA) stone\nB) apple");
     assert_eq!(file.cases[1].demands[0].text, "The answer agrees with this: B) apple");
     assert!(
-        file.warnings.iter().any(|warning| warning.contains("case mc: not carried over: sandbox"))
+        file.warnings.iter().any(|warning| warning.contains("not carried over: `sandbox` (line 2)")),
+        "{:?}",
+        file.warnings
     );
 }
 
@@ -296,6 +298,154 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), name in "a\\.(json|jsonl|yaml)") {
         let _ = read(&name, &bytes, &());
+    }
+}
+
+fn dialect(path: &str) -> EvalsFile {
+    let path = fixtures().parent().unwrap().join("dialects").join(path);
+    folder::read_file(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The suites of other programs, with everything that is said about them, read by hand.
+#[test]
+fn suites_of_other_programs_keep_their_meaning() {
+    for path in [
+        "dotnet/tests/harbour/ferry/eval.yaml",
+        "vally/eval.yaml",
+        "skill-up/evals/eval.yaml",
+        "claude-plugin/evals/late/prompt.md",
+        "claude-plugin/evals/early/case.yaml",
+        "claude-plugin/evals/bare/prompt.md",
+        "uipath/first.yaml",
+        "uipath/parked.yaml",
+        "harbor/plain/task.toml",
+        "harbor/packages/task.toml",
+        "other/openai.jsonl",
+        "other/goldens.json",
+        "other/routing.json",
+    ] {
+        let file = dialect(path);
+        let mut text = format!("{}\n", file.dialect.name());
+        for case in &file.cases {
+            text += &format!("case {}: {}\n", case.id, case.prompt.trim());
+            for reply in &case.replies {
+                text += &format!("  then: {reply}\n");
+            }
+            for file in &case.files {
+                let place = file.place.map(|place| format!("{place:?}")).unwrap_or_default();
+                let from = file.source.as_deref().unwrap_or("");
+                text += &format!("  file: {} {place} {from}\n", file.path);
+            }
+            for line in &case.shell {
+                let shown = selftest_text::one_line(&line.line, 60);
+                text += &format!("  {:?}: {} {shown}\n", line.purpose, line.program);
+            }
+            if let Some(seconds) = case.timeout_seconds {
+                text += &format!("  timeout: {seconds}\n");
+            }
+            for demand in &case.demands {
+                let decider = match &demand.decider {
+                    DemandDecider::Typed(check) | DemandDecider::Rule(check) => {
+                        let check = serde_json::to_string(check).unwrap();
+                        selftest_text::one_line(&check, 300)
+                    }
+                    DemandDecider::Judge => "judge".to_owned(),
+                    DemandDecider::Unknown { why } => format!("unknown: {why}"),
+                };
+                let words = selftest_text::one_line(&demand.text, 100);
+                text += &format!("  - {words} => {decider}\n");
+            }
+        }
+        for routing in &file.routing {
+            text += &format!(
+                "routing: {} {} {:?}\n",
+                routing.query, routing.should_trigger, routing.skills
+            );
+        }
+        for (word, lines) in [
+            ("missing", &file.missing_files),
+            ("refused", &file.refused),
+            ("warning", &file.warnings),
+        ] {
+            for line in lines {
+                text += &format!("{word}: {line}\n");
+            }
+        }
+        insta::assert_snapshot!(path.replace(['/', '.'], "-"), text);
+    }
+}
+
+#[test]
+fn the_skill_of_a_suite_that_lies_apart_is_found() {
+    let base = fixtures().parent().unwrap().join("dialects");
+    let skill = |path: &str| folder::SkillFolder::locate(&base.join(path)).skill;
+    let plugin = skill("claude-plugin/evals/late/prompt.md");
+    assert!(plugin.ends_with("claude-plugin/skills/ferry"), "{plugin:?}");
+    let own = skill("skill-up/evals/eval.yaml");
+    assert!(own.ends_with("skill-up"), "{own:?}");
+}
+
+/// Wherever a key that nothing reads is put, a warning names it.
+#[test]
+fn every_key_that_is_not_read_is_named() {
+    for path in [
+        "dotnet/tests/harbour/ferry/eval.yaml",
+        "vally/eval.yaml",
+        "skill-up/evals/eval.yaml",
+        "claude-plugin/evals/early/case.yaml",
+        "uipath/first.yaml",
+    ] {
+        let path = fixtures().parent().unwrap().join("dialects").join(path);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let kind = crate::yaml::YamlFileKind {
+            max_bytes: 1 << 20,
+            hint: "",
+            schema: crate::yaml::YamlSchema::V1_2,
+        };
+        let document = crate::yaml::parse(&text, kind).unwrap().value;
+        let mut places = Vec::new();
+        mappings(&document, String::new(), &mut places);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let around = folder::SkillFolder::locate(&path);
+        for pointer in places {
+            let mut changed = document.clone();
+            let Some(Value::Object(members)) = changed.pointer_mut(&pointer) else { panic!() };
+            members.insert("zz_unheard".to_owned(), json!("x"));
+            // JSON is YAML.
+            let bytes = changed.to_string();
+            let Ok(file) = read(name, bytes.as_bytes(), &around) else { panic!("{pointer}") };
+            let parent = pointer.rsplit('/').find(|part| part.parse::<usize>().is_err());
+            let is_named = file.warnings.iter().any(|warning| {
+                warning.contains("not carried over")
+                    && (warning.contains("zz_unheard")
+                        || parent.is_some_and(|parent| {
+                            !parent.is_empty() && warning.contains(&format!("{parent}`"))
+                        }))
+            });
+            let is_refused = !file.refused.is_empty() || !file.warnings.is_empty();
+            // Inside of free-form values a key is part of the value.
+            let is_value = ["args", "row", "rows", "target", "schema"]
+                .iter()
+                .any(|part| pointer.contains(part));
+            assert!(is_named || is_value && is_refused, "{path:?} {pointer}: {:?}", file.warnings);
+        }
+    }
+}
+
+fn mappings(value: &Value, pointer: String, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                mappings(member, format!("{pointer}/{key}"), found);
+            }
+            found.push(pointer);
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                mappings(item, format!("{pointer}/{at}"), found);
+            }
+        }
+        _ => {}
     }
 }
 

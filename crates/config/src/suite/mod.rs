@@ -14,8 +14,9 @@ use serde_json::Value;
 use super::diagnostics::{ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::schema_of;
 use super::structure::{self, DocumentValidator};
-use super::yaml::{self, YamlFileKind};
+use super::yaml::{self, YamlFileKind, YamlSchema};
 use super::{checks, locations};
+use selftest_checks::evals::is_foreign;
 use selftest_checks::suite::{Suite, id_of_prompt};
 
 pub use text::suite_text;
@@ -24,6 +25,7 @@ pub use text::suite_text;
 const KIND: YamlFileKind = YamlFileKind {
     max_bytes: 16 << 20,
     hint: "`selftest suite freeze latest` writes the cases of the newest run",
+    schema: YamlSchema::V1_2,
 };
 
 static STRUCTURE: LazyLock<DocumentValidator> =
@@ -48,9 +50,12 @@ pub fn is_selftest_suite(path: &Path) -> bool {
     let Ok(text) = super::read(path, KIND) else { return extension != "json" };
     let Ok(document) = yaml::parse(&text, KIND) else { return extension != "json" };
     let has = |key: &str| document.value.get(key).is_some();
-    // promptfoo files have `tests`; an evals.json has no `version` with `cases`.
-    let theirs = has("tests") || has("prompts") || has("providers");
-    if extension == "json" { has("version") && has("cases") } else { has("cases") || !theirs }
+    if extension == "json" {
+        // An evals.json has no `version` with `cases`.
+        return has("version") && has("cases");
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    !is_foreign(name, &text)
 }
 
 /// Reads a suite file; reports all errors, not only the first.

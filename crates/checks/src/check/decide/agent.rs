@@ -84,7 +84,8 @@ pub(in crate::check) fn tool_called(
     };
     let name = quote_name(wanted.name.as_str());
     let of_name = || calls.iter().filter(|call| call.name == wanted.name.as_str());
-    let with = if wanted.arguments.is_empty() { "" } else { " with these arguments" };
+    let is_any = wanted.arguments.is_empty() && wanted.matches.is_none();
+    let with = if is_any { "" } else { " with these arguments" };
     let count = of_name().filter(|call| call_matches(call, wanted)).count() as u64;
     let fact = match count {
         0 if of_name().next().is_some() => {
@@ -106,6 +107,13 @@ pub(in crate::check) fn tool_called(
 }
 
 fn call_matches(call: &ObservedToolCall, wanted: &ToolCallCheck) -> bool {
+    let matches = |pattern: &CheckPattern| {
+        has_match(&call.arguments, pattern, 0)
+            || pattern.find(&call.arguments.to_string()).is_some()
+    };
+    if !wanted.matches.as_ref().is_none_or(matches) {
+        return false;
+    }
     wanted.arguments.iter().all(|(key, wanted)| {
         let argument = call.arguments.get(key);
         argument.is_some_and(|argument| match (argument, wanted) {
@@ -114,6 +122,44 @@ fn call_matches(call: &ObservedToolCall, wanted: &ToolCallCheck) -> bool {
             _ => equal(argument, wanted),
         })
     })
+}
+
+/// Maximum nesting depth of searched arguments.
+const MAX_DEPTH: usize = 8;
+
+/// Returns true if any text in the arguments matches.
+fn has_match(value: &Value, pattern: &CheckPattern, depth: usize) -> bool {
+    let inner = |value: &Value| depth < MAX_DEPTH && has_match(value, pattern, depth + 1);
+    match value {
+        Value::String(text) => pattern.find(text).is_some(),
+        Value::Array(items) => items.iter().any(inner),
+        Value::Object(members) => members.values().any(inner),
+        _ => false,
+    }
+}
+
+pub(in crate::check) fn first_calls(
+    tools: &ToolNames,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
+    let Some(calls) = seen.tool_calls else {
+        return FactStatement::not_reported(TOOLS);
+    };
+    let mut before: Option<(usize, &CheckText)> = None;
+    for wanted in tools.names() {
+        let name = quote_name(wanted.as_str());
+        let Some(at) = calls.iter().position(|call| call.name == wanted.as_str()) else {
+            return FactStatement::new(false, format!("does not call the tool {name}"));
+        };
+        if let Some((_, earlier)) = before.filter(|(earlier, _)| at < *earlier) {
+            let fact =
+                format!("calls the tool {name} before {} at first", quote_name(earlier.as_str()));
+            return FactStatement::new(false, fact);
+        }
+        before = Some((at, wanted));
+    }
+    let names: Vec<String> = tools.names().iter().map(|name| quote_name(name.as_str())).collect();
+    FactStatement::new(true, format!("first calls the tools in this order: {}", names.join(", ")))
 }
 
 pub(in crate::check) fn tool_not_called(

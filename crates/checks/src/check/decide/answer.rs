@@ -170,7 +170,7 @@ fn decide_value(check: &JsonCheck, whole: &Value) -> FactStatement {
         return FactStatement::new(false, format!("the JSON does not satisfy the schema: {fault}"));
     }
     // The empty pointer refers to the whole document (RFC 6901).
-    let pointer = check.pointer.as_deref().unwrap_or_default();
+    let pointer = check.pointer.as_ref().map_or("", |pointer| pointer.as_str());
     let place = if pointer.is_empty() { "the JSON".to_owned() } else { quote_name(pointer) };
     let Some(value) = whole.pointer(pointer) else {
         return FactStatement::new(false, format!("the JSON has nothing at {place}"));

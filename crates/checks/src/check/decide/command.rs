@@ -34,6 +34,9 @@ fn decide_exit(command: &CommandCheck, code: i32, stdout: &str) -> FactStatement
     let program = quote_name(command.run.program());
     let first = stdout.lines().next().unwrap_or_default().trim();
     let says = if first.is_empty() { String::new() } else { format!(": {}", quote_text(first)) };
+    if command.undecided_exit.is_some_and(|exit| code == i32::from(exit)) {
+        return FactStatement::undecided(format!("the command {program} could not decide{says}"));
+    }
     if code != i32::from(command.exit_code) {
         let wanted = command.exit_code;
         let fact = format!("the command {program} ended with exit code {code}{says}");
@@ -50,6 +53,13 @@ fn decide_exit(command: &CommandCheck, code: i32, stdout: &str) -> FactStatement
         && !stdout.contains(wanted.as_str())
     {
         let fact = format!("the command {program} did not print {}", quote_text(wanted.as_str()));
+        return FactStatement::new(false, fact);
+    }
+    if let Some(pattern) = &command.matches
+        && pattern.find(stdout).is_none()
+    {
+        let pattern = quote_name(pattern.as_str());
+        let fact = format!("the output of the command {program} does not match {pattern}");
         return FactStatement::new(false, fact);
     }
     FactStatement::new(true, format!("the command {program} ended with exit code {code}{says}"))

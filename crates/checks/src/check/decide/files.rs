@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{FactStatement, quote_name, quote_text};
+use super::{FactStatement, any_of, quote_name, quote_text};
 use crate::check::{
-    CheckObservation, CheckText, FileChanges, FileContent, FileTextCheck, PathGlobs, normalize_path,
+    CheckObservation, CheckText, FileChanges, FileContent, FileTextCheck, PathGlobs, is_glob,
+    normalize_path,
 };
 
 /// Maximum number of paths named in a sentence.
@@ -18,6 +19,64 @@ fn describe_change(report: &FileChanges, path: &str) -> Option<&'static str> {
         (&report.deleted, "was deleted"),
     ];
     lists.iter().find(|(paths, _)| paths.contains(path)).map(|&(_, done)| done)
+}
+
+/// Returns the paths that match a glob. An invalid one matches nothing.
+fn matching<'a>(
+    paths: impl IntoIterator<Item = &'a String>,
+    glob: &str,
+) -> impl Iterator<Item = &'a String> {
+    let globs = PathGlobs::new(vec![glob.to_owned()]).ok();
+    paths
+        .into_iter()
+        .filter(move |path| globs.as_ref().is_some_and(|globs| globs.matches_path(path)))
+}
+
+/// Returns the files after the run that match a glob; `None` if not all were looked for and none is
+/// known.
+fn existing<'a>(report: &'a FileChanges, glob: &str) -> Option<BTreeSet<&'a String>> {
+    let read = report.after.iter().filter(|(_, content)| **content != FileContent::Missing);
+    let known = read.map(|(path, _)| path).chain(&report.created).chain(&report.changed);
+    let found: BTreeSet<&String> = matching(known, glob).collect();
+    (!found.is_empty() || report.listed.contains(glob)).then_some(found)
+}
+
+/// Decides by the text of a file, or of any file that matches a glob.
+pub(super) fn with_text(
+    path: &CheckText,
+    seen: &CheckObservation<'_>,
+    decide: impl Fn(&str, &str) -> FactStatement,
+) -> FactStatement {
+    let of_file = |report: &FileChanges, path: &str| {
+        let shown = quote_name(path);
+        match report.after.get(path) {
+            Some(FileContent::Text(content)) => decide(content, path),
+            Some(FileContent::Missing) => {
+                FactStatement::new(false, format!("there is no file {shown}"))
+            }
+            Some(FileContent::Unreadable(why)) => {
+                FactStatement::undecided(format!("{shown} cannot be read: {}", quote_text(why)))
+            }
+            None => FactStatement::undecided(format!("nobody read {shown}")),
+        }
+    };
+    with_report(path, seen, |report, path| {
+        if !is_glob(path) {
+            return of_file(report, path);
+        }
+        let shown = quote_name(path);
+        match existing(report, path) {
+            None => FactStatement::undecided(format!("nobody looked for {shown}")),
+            Some(found) if found.is_empty() => {
+                FactStatement::new(false, format!("there is no file {shown}"))
+            }
+            Some(found) => {
+                let all: Vec<FactStatement> =
+                    found.into_iter().map(|path| of_file(report, path)).collect();
+                any_of(&all)
+            }
+        }
+    })
 }
 
 fn with_report(
@@ -40,6 +99,14 @@ fn decide_change(
     list: fn(&FileChanges) -> &BTreeSet<String>,
 ) -> FactStatement {
     with_report(path, seen, |report, path| {
+        if is_glob(path) {
+            let fact = match matching(list(report), path).next() {
+                Some(found) => format!("{} {wanted}", quote_name(found)),
+                None => format!("no file {} {wanted}", quote_name(path)),
+            };
+            let done = matching(list(report), path).next().is_some();
+            return FactStatement::new(done, fact);
+        }
         let done = list(report).contains(path);
         let fact = match describe_change(report, path) {
             Some(change) => format!("{} {change}", quote_name(path)),
@@ -63,6 +130,21 @@ pub(in crate::check) fn deleted(path: &CheckText, seen: &CheckObservation<'_>) -
 
 pub(in crate::check) fn unchanged(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     with_report(path, seen, |report, path| match describe_change(report, path) {
+        _ if is_glob(path) => {
+            let lists = report.created.iter().chain(&report.changed).chain(&report.deleted);
+            match matching(lists, path).next() {
+                Some(found) => {
+                    let change = describe_change(report, found).unwrap_or_default();
+                    FactStatement::new(false, format!("{} {change}", quote_name(found)))
+                }
+                // The check would always hold for a misspelt name.
+                None if existing(report, path).is_none_or(|found| found.is_empty()) => {
+                    let path = quote_name(path);
+                    FactStatement::undecided(format!("there is no file {path}, before or after"))
+                }
+                None => FactStatement::new(true, format!("no {} was changed", quote_name(path))),
+            }
+        }
         Some(change) => FactStatement::new(false, format!("{} {change}", quote_name(path))),
         // The check would always hold for a misspelt name.
         None if report.after.get(path) == Some(&FileContent::Missing) => FactStatement::undecided(
@@ -74,6 +156,18 @@ pub(in crate::check) fn unchanged(path: &CheckText, seen: &CheckObservation<'_>)
 
 pub(in crate::check) fn exists(path: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
     with_report(path, seen, |report, path| {
+        if is_glob(path) {
+            let shown = quote_name(path);
+            return match existing(report, path) {
+                None => FactStatement::undecided(format!("nobody looked for {shown}")),
+                Some(found) => match found.first() {
+                    Some(found) => {
+                        FactStatement::new(true, format!("there is a file {}", quote_name(found)))
+                    }
+                    None => FactStatement::new(false, format!("there is no file {shown}")),
+                },
+            };
+        }
         let there = match report.after.get(path) {
             Some(FileContent::Missing) => false,
             Some(_) => true,
@@ -93,25 +187,33 @@ pub(in crate::check) fn contains(
     wanted: &FileTextCheck,
     seen: &CheckObservation<'_>,
 ) -> FactStatement {
-    with_report(&wanted.path, seen, |report, path| {
+    let text = wanted.text.as_str();
+    with_text(&wanted.path, seen, |content, path| {
         let path = quote_name(path);
-        let text = wanted.text.as_str();
-        match report.after.get(normalize_path(&wanted.path)) {
-            Some(FileContent::Text(content)) if content.contains(text) => {
-                FactStatement::new(true, format!("{path} contains {}", quote_text(text)))
-            }
-            Some(FileContent::Text(_)) => {
-                FactStatement::new(false, format!("{path} does not contain {}", quote_text(text)))
-            }
-            Some(FileContent::Missing) => {
-                FactStatement::new(false, format!("there is no file {path}"))
-            }
-            Some(FileContent::Unreadable(why)) => {
-                FactStatement::undecided(format!("{path} cannot be read: {}", quote_text(why)))
-            }
-            None => FactStatement::undecided(format!("nobody read {path}")),
+        if content.contains(text) {
+            FactStatement::new(true, format!("{path} contains {}", quote_text(text)))
+        } else {
+            FactStatement::new(false, format!("{path} does not contain {}", quote_text(text)))
         }
     })
+}
+
+/// A changed verifier proves nothing: the case is undecided, not failed.
+pub(in crate::check) fn untouched(
+    globs: &PathGlobs,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
+    let Some(report) = seen.files else {
+        return FactStatement::not_reported("what happened to files");
+    };
+    let touched = report.changed.iter().chain(&report.deleted);
+    match touched.into_iter().find(|path| globs.matches_path(path)) {
+        Some(path) => {
+            let change = describe_change(report, path).unwrap_or_default();
+            FactStatement::undecided(format!("tainted: {} {change}", quote_name(path)))
+        }
+        None => FactStatement::new(true, "what the case is decided by was not changed"),
+    }
 }
 
 pub(in crate::check) fn only_changes(

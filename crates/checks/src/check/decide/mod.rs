@@ -3,6 +3,7 @@
 pub(super) mod agent;
 pub(super) mod answer;
 pub(super) mod command;
+pub(super) mod data;
 mod empty_answer;
 pub(super) mod files;
 pub(super) mod skill;

@@ -101,6 +101,11 @@ impl ProjectSnapshot {
         changes.map(|(path, change)| format!("{change}: {}", path.display())).collect()
     }
 
+    /// Returns the paths of all files, in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
+    }
+
     /// Returns the changed paths: those of this tree in order, then the deleted ones.
     pub(super) fn difference<'a>(&'a self, earlier: &'a Self) -> Vec<(&'a Path, FileChange)> {
         let here = self.files.iter().filter_map(|(path, entry)| {

@@ -8,12 +8,14 @@ use std::path::{Component, Path, PathBuf};
 use super::snapshot::{FileChange, files};
 use super::{ANSWER_KEYS, AnchoredFolder, ProjectSnapshot, barred_paths};
 use crate::sut::{Fixture, FixtureSource};
-use selftest_checks::check::{FileChanges, FileContent};
+use selftest_checks::check::{FileChanges, FileContent, PathGlobs, is_glob};
 
 /// Maximum number of files of a copy.
 const MAX_FILES: usize = 20_000;
 /// Maximum total size of a copy in bytes.
 const MAX_BYTES: u64 = 256 << 20;
+/// Maximum number of files that a path with `*` may stand for.
+const MAX_MATCHES: usize = 200;
 /// Maximum size in bytes of a file whose content is reported.
 const MAX_CONTENT: u64 = 1 << 20;
 
@@ -101,8 +103,21 @@ impl Workspace {
             };
             list.insert(path.to_string_lossy().into_owned());
         }
-        let contents = named.iter().map(|path| (path.clone(), self.content(path)));
-        report.after = contents.collect();
+        for path in named {
+            if !is_glob(path) {
+                report.after.insert(path.clone(), self.content(path));
+                continue;
+            }
+            let Ok(globs) = PathGlobs::new(vec![path.clone()]) else { continue };
+            let names = now.paths().filter_map(Path::to_str);
+            let found: Vec<&str> = names.filter(|name| globs.matches_path(name)).collect();
+            // Too many are not read: the check stays undecided.
+            if found.len() <= MAX_MATCHES {
+                let contents = found.into_iter().map(|name| (name.to_owned(), self.content(name)));
+                report.after.extend(contents);
+                report.listed.insert(path.clone());
+            }
+        }
         report
     }
 

@@ -5,53 +5,67 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::case::{CaseReader, deduplicate};
-use super::{CaseDemand, DemandDecider, EvalCase, EvalsFile, FileLookup, MAX_CASES};
+use super::{DialectEntry, SuiteSource};
 use crate::check;
+use crate::evals::case::{CaseReader, deduplicate};
+use crate::evals::dialect::{EvalsDialect, is_promptfoo};
+use crate::evals::source::Fields;
+use crate::evals::{CaseDemand, DemandDecider, EvalCase, MAX_CASES};
+use crate::yaml::YamlSchema;
 use selftest_text::escape::terminal;
 
-/// Configuration keys that do not affect the tests.
-const IGNORED_KEYS: [&str; 8] =
-    ["prompts", "tests", "description", "defaultTest", "$schema", "tags", "metadata", "sharing"];
+pub(super) const ENTRY: DialectEntry = DialectEntry {
+    dialect: EvalsDialect::Promptfoo,
+    title: "promptfoo",
+    files: "`promptfooconfig.yaml`: `prompts` and `tests`",
+    yaml: Some(YamlSchema::V1_2),
+    carries: "prompts with their variables, deterministic assertions, rubrics",
+    refuses: "prompts and tests in other files or programs, assertions by similarity or by code",
+    is_file_name: |name| {
+        name.starts_with("promptfooconfig") && (name.ends_with(".yaml") || name.ends_with(".yml"))
+    },
+    marks: &[],
+    recognises: |source| is_promptfoo(source.text.value()),
+    read,
+};
 
-pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup) {
-    let others = document.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
-    let others: Vec<&str> = others.filter(|key| !IGNORED_KEYS.contains(key)).collect();
-    if !others.is_empty() {
-        let words = terminal(&others.join(", "), 200);
-        file.warnings.push(format!("not carried over from promptfoo: {words}"));
-    }
-    let templates: Vec<Option<&str>> = match &document["prompts"] {
-        Value::Array(prompts) => prompts.iter().map(template).collect(),
-        Value::Null => Vec::new(),
-        other => vec![template(other)],
+fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
+    let Some(root) = source.text.root() else { return };
+    root.describes(&["description", "$schema", "tags", "metadata", "sharing"]);
+    let templates: Vec<Option<&str>> = match root.get("prompts") {
+        Some(Value::Array(prompts)) => prompts.iter().map(template).collect(),
+        None => Vec::new(),
+        Some(other) => vec![template(other)],
     };
-    let defaults = &document["defaultTest"];
-    let mut reader = CaseReader::new(file, lookup);
-    let tests = document["tests"].as_array().into_iter().flatten().zip(1usize..).take(MAX_CASES);
-    if !document["tests"].is_array() {
+    let defaults = root.fields("defaultTest");
+    if !root.get("tests").is_some_and(Value::is_array) {
         reader.file.refused.push("its tests stand in another file, which is not read".to_owned());
     }
-    for (test, number) in tests {
-        if !test.is_object() {
+    for (test, number) in root.list("tests").into_iter().zip(1usize..).take(MAX_CASES) {
+        let Some(test) = test else {
             reader
                 .file
                 .refused
                 .push(format!("case {number} stands in another file, which is not read"));
             continue;
-        }
+        };
         if templates.is_empty() {
-            read_test(test, defaults, None, number.to_string(), &mut reader);
+            read_test(&test, defaults.as_ref(), None, number.to_string(), reader);
         }
         for (template, at) in templates.iter().zip(1usize..) {
             let id =
                 if templates.len() == 1 { number.to_string() } else { format!("{number}-{at}") };
             match template {
-                Some(template) => read_test(test, defaults, Some(template), id, &mut reader),
-                None => reader
-                    .file
-                    .refused
-                    .push(format!("case {id}: its prompt is not text but a file or a program")),
+                Some(template) => {
+                    read_test(&test, defaults.as_ref(), Some(template), id, reader);
+                }
+                None => {
+                    test.reads_all();
+                    reader
+                        .file
+                        .refused
+                        .push(format!("case {id}: its prompt is not text but a file or a program"));
+                }
             }
         }
     }
@@ -68,8 +82,8 @@ fn template(prompt: &Value) -> Option<&str> {
 }
 
 fn read_test(
-    test: &Value,
-    defaults: &Value,
+    test: &Fields<'_>,
+    defaults: Option<&Fields<'_>>,
     template: Option<&str>,
     id: String,
     reader: &mut CaseReader<'_>,
@@ -77,8 +91,8 @@ fn read_test(
     let shown = terminal(&id, 60);
     let mut variables = BTreeMap::new();
     // The test comes last and overrides the defaults.
-    for source in [&defaults["vars"], &test["vars"]] {
-        for (name, value) in source.as_object().into_iter().flatten() {
+    for source in [defaults.and_then(|all| all.get("vars")), test.get("vars")] {
+        for (name, value) in source.and_then(Value::as_object).into_iter().flatten() {
             let value = match value {
                 // promptfoo would run the test once per value.
                 Value::Array(items) => {
@@ -109,18 +123,13 @@ fn read_test(
         reader.file.refused.push(format!("case {shown} has no prompt"));
         return;
     }
-    let asserts = [&test["assert"], &defaults["assert"]];
-    let asserts = asserts.into_iter().filter_map(Value::as_array).flatten();
+    let asserts = [test.get("assert"), defaults.and_then(|all| all.get("assert"))];
+    let asserts = asserts.into_iter().flatten().filter_map(Value::as_array).flatten();
     let mut demands = Vec::new();
     for assert in asserts {
         read_assert(assert, &variables, &mut demands);
     }
-    for key in ["options", "threshold", "assertScoringFunction", "provider"] {
-        if test.get(key).is_some() {
-            reader.file.warnings.push(format!("case {shown}: not carried over: `{key}`"));
-        }
-    }
-    let name = test["description"].as_str().map(ToOwned::to_owned);
+    let name = test.text("description").map(ToOwned::to_owned);
     reader.add(EvalCase { id, name, prompt, demands: deduplicate(demands), ..EvalCase::default() });
 }
 

@@ -3,62 +3,90 @@
 
 use serde_json::Value;
 
-use super::case::{CaseReader, message};
-use super::dialect::EvalsDialect;
-use super::{
-    CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup, MAX_CASES,
-    ShellLine, ShellUse,
+use super::{DialectEntry, SuiteSource};
+use crate::evals::case::{CaseReader, message};
+use crate::evals::dialect::EvalsDialect;
+use crate::evals::source::{Fields, SourceText};
+use crate::evals::{
+    CaseDemand, DemandDecider, EvalCase, EvalFile, FileLocation, MAX_CASES, ShellLine, ShellUse,
 };
 use selftest_text::wording::plural;
 use selftest_text::{escape::terminal, one_line};
 
-/// Keys of a sample that are imported.
-const KNOWN: [&str; 8] = ["id", "input", "target", "choices", "metadata", "files", "setup", "name"];
+pub(super) const ENTRY: DialectEntry = DialectEntry {
+    dialect: EvalsDialect::Inspect,
+    title: "Inspect",
+    files: "`*.jsonl`: samples with `input` and `target`",
+    yaml: None,
+    carries: "inputs, choices, targets, files, `setup`",
+    refuses: "conversations with answers of the assistant or of tools",
+    is_file_name: |name| name == "samples.jsonl",
+    marks: &[],
+    recognises: |source| source.is_lines,
+    read: |source, reader| read_lines(source, "target", reader),
+};
 
-pub(super) fn read(text: &str, file: &mut EvalsFile, lookup: &dyn FileLookup) {
-    file.dialect = EvalsDialect::Inspect;
-    let mut reader = CaseReader::new(file, lookup);
-    let lines = text.lines().zip(1usize..).filter(|(line, _)| !line.trim().is_empty());
+/// Reads samples, one on each line. `answer` is the key of the good answers.
+pub(super) fn read_lines(
+    source: &SuiteSource<'_>,
+    answer: &'static str,
+    reader: &mut CaseReader<'_>,
+) {
+    let lines = source.whole.lines().zip(1usize..).filter(|(line, _)| !line.trim().is_empty());
     for (at, (line, number)) in lines.enumerate() {
         if at == MAX_CASES {
             reader.file.refused.push(format!("more than {MAX_CASES} cases are not read"));
             break;
         }
-        match serde_json::from_str::<Value>(line) {
-            Ok(sample) if sample.get("input").is_some() => {
-                read_sample(&sample, number, &mut reader);
-            }
-            // Other programs also write their cases one per line.
-            Ok(case) => reader.case(&case, number),
+        let value = match serde_json::from_str::<Value>(line) {
+            Ok(value) => value,
             Err(error) => {
                 let words = one_line(&error.to_string(), 100);
                 reader.file.refused.push(format!("line {number} is not JSON: {words}"));
+                continue;
             }
+        };
+        let source = SourceText::on_line(value, number);
+        match source.root() {
+            Some(sample) if sample.members().contains_key("input") => {
+                read_sample(&sample, number, answer, reader);
+            }
+            // Other programs also write their cases one per line.
+            Some(case) => reader.case(&case, number),
+            None => reader.file.refused.push(format!("line {number} is not an object")),
         }
+        reader.unread.push(source);
     }
-    reader.warn_about_ids();
+    reader.report_unread();
 }
 
-fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
-    let id = match &sample["id"] {
+fn read_sample(
+    sample: &Fields<'_>,
+    number: usize,
+    answer: &'static str,
+    reader: &mut CaseReader<'_>,
+) {
+    let get = |key: &str| sample.get(key).unwrap_or(&Value::Null);
+    sample.describes(&["metadata", "name"]);
+    let id = match get("id") {
         Value::String(id) => id.clone(),
         Value::Number(id) => id.to_string(),
         _ => format!("line-{number}"),
     };
     let id = reader.unique(&id);
     let shown = terminal(&id, 60);
-    if let Value::Array(messages) = &sample["input"]
+    if let Value::Array(messages) = get("input")
         && let Some(why) = unplayable(messages)
     {
         reader.file.refused.push(format!("case {shown}: {why}"));
         return;
     }
     let is_system = |message: &&Value| message["role"].as_str() == Some("system");
-    if sample["input"].as_array().is_some_and(|all| all.iter().any(|one| is_system(&one))) {
+    if get("input").as_array().is_some_and(|all| all.iter().any(|one| is_system(&one))) {
         let words = format!("case {shown}: not carried over: its system message");
         reader.file.warnings.push(words);
     }
-    let mut messages: Vec<String> = match &sample["input"] {
+    let mut messages: Vec<String> = match get("input") {
         Value::Array(messages) => messages.iter().filter_map(message).collect(),
         other => message(other).into_iter().collect(),
     };
@@ -67,7 +95,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         return;
     }
     let mut prompt = messages.remove(0);
-    let choices: Vec<&str> = strings(&sample["choices"]);
+    let choices: Vec<&str> = strings(get("choices"));
     // Inspect presents choices by letter, which the target may refer to.
     let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
     for (at, choice) in choices.iter().enumerate() {
@@ -78,7 +106,7 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         let at = (0..choices.len()).find(|&at| target.len() == 1 && target.starts_with(letter(at)));
         at.map_or_else(|| target.to_owned(), |at| format!("{target}) {}", choices[at]))
     };
-    let targets: Vec<String> = strings(&sample["target"]).into_iter().map(chosen).collect();
+    let targets: Vec<String> = strings(get(answer)).into_iter().map(chosen).collect();
     let targets: Vec<String> =
         targets.into_iter().filter(|target| !target.trim().is_empty()).collect();
     let demands = match targets.as_slice() {
@@ -89,14 +117,14 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
     let demand = |text| CaseDemand { text, decider: DemandDecider::Judge };
     let mut case = EvalCase {
         id,
-        number: sample["id"].as_i64(),
+        number: get("id").as_i64(),
         prompt,
         replies: messages,
         reference: targets.first().cloned(),
         demands: demands.into_iter().map(demand).collect(),
         ..EvalCase::default()
     };
-    for (path, content) in sample["files"].as_object().into_iter().flatten() {
+    for (path, content) in get("files").as_object().into_iter().flatten() {
         // The paths are untrusted and will be created in the case's folder.
         if crate::named_file::path_error(path).is_some() {
             reader
@@ -105,19 +133,11 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
                 .push(format!("case {shown}: `{}` is not a path within", terminal(path, 80)));
         } else if let Some(content) = content.as_str() {
             let (place, content) = (Some(FileLocation::Inline), Some(content.to_owned()));
-            case.files.push(EvalFile { path: path.clone(), place, content });
+            case.files.push(EvalFile { path: path.clone(), source: None, place, content });
         }
     }
-    if let Some(line) = sample["setup"].as_str() {
-        let (purpose, key) = (ShellUse::SetUp, "setup".to_owned());
-        case.shell.push(ShellLine { purpose, key, line: line.to_owned() });
-    }
-    let others = sample.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
-    let others: Vec<&str> = others.filter(|key| !KNOWN.contains(key)).collect();
-    if !others.is_empty() {
-        let words =
-            format!("case {shown}: not carried over: {}", terminal(&others.join(", "), 200));
-        reader.file.warnings.push(words);
+    if let Some(line) = get("setup").as_str() {
+        case.shell.push(ShellLine::new(ShellUse::SetUp, "setup", line));
     }
     reader.add(case);
 }

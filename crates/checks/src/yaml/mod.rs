@@ -1,7 +1,7 @@
 //! Parses YAML text into a JSON value with the location of every key and value.
 //!
-//! The only module that depends on the YAML crate. Parsing is bounded and never panics, because the
-//! file may come from an untrusted repository.
+//! Configurations, suites and the files of other programs are read here. Parsing is bounded and never
+//! panics, because the file may come from an untrusted repository.
 
 mod node;
 
@@ -13,74 +13,92 @@ use serde_yaml::options::DuplicateKeyPolicy;
 use serde_yaml::{Error, Location, Options, Spanned};
 
 use node::YamlNode;
-use selftest_checks::yaml_fault::YamlFault;
+use crate::yaml_fault::YamlFault;
 
 /// A kind of file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct YamlFileKind {
+pub struct YamlFileKind {
     /// Maximum size in bytes.
-    pub(crate) max_bytes: usize,
+    pub max_bytes: usize,
     /// Suggestion for creating such a file.
-    pub(crate) hint: &'static str,
+    pub hint: &'static str,
+    /// Rules by which plain words become values.
+    pub schema: YamlSchema,
 }
 
-/// A configuration file.
-pub(crate) const CONFIG: YamlFileKind =
-    YamlFileKind { max_bytes: 1 << 20, hint: "`selftest init` writes a commented configuration" };
+/// The rules by which plain words become values. Programs differ in them, and a file means what the
+/// program reads that it was written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum YamlSchema {
+    /// YAML 1.1, as PyYAML reads it: `yes`, `No` and `on` are booleans, `010` is 8.
+    V1_1,
+    /// The core schema of YAML 1.2: `yes`, `No` and `on` are text, `010` is 10.
+    V1_2,
+}
+
+impl YamlSchema {
+    /// Returns the version of YAML.
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::V1_1 => "1.1",
+            Self::V1_2 => "1.2",
+        }
+    }
+}
 
 /// A byte range in the text.
-pub(crate) type ByteSpan = Range<usize>;
+pub type ByteSpan = Range<usize>;
 
 /// Location of a member of a mapping or list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NodeLocation {
+pub struct NodeLocation {
     /// Location of the key, for members of mappings.
-    pub(crate) key: Option<ByteSpan>,
+    pub key: Option<ByteSpan>,
     /// Location of the value; for a mapping or list, the rest of its first line.
-    pub(crate) value: ByteSpan,
+    pub value: ByteSpan,
 }
 
 /// A duplicate key in a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DuplicateKey {
+pub struct DuplicateKey {
     /// The key.
-    pub(crate) key: String,
+    pub key: String,
     /// First occurrence, whose value is used.
-    pub(crate) first: ByteSpan,
+    pub first: ByteSpan,
     /// Second occurrence.
-    pub(crate) second: ByteSpan,
+    pub second: ByteSpan,
 }
 
 /// A parsed document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct YamlDocument {
+pub struct YamlDocument {
     /// Content as JSON. Integral floats are integers, as in JSON Schema.
-    pub(crate) value: Value,
+    pub value: Value,
     /// Locations by JSON Pointer; the root is `""`.
-    pub(crate) places: BTreeMap<String, NodeLocation>,
+    pub places: BTreeMap<String, NodeLocation>,
     /// Duplicate keys.
-    pub(crate) duplicates: Vec<DuplicateKey>,
+    pub duplicates: Vec<DuplicateKey>,
 }
 
 /// Error for a text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SyntaxError {
+pub struct SyntaxError {
     /// Location of the error, if known.
-    pub(crate) span: Option<ByteSpan>,
+    pub span: Option<ByteSpan>,
     /// Error message on one line.
-    pub(crate) message: String,
+    pub message: String,
     /// Suggested fix.
-    pub(crate) hint: Option<&'static str>,
+    pub hint: Option<&'static str>,
 }
 
 /// Parses one YAML document.
-pub(crate) fn parse(text: &str, kind: YamlFileKind) -> Result<YamlDocument, SyntaxError> {
+pub fn parse(text: &str, kind: YamlFileKind) -> Result<YamlDocument, SyntaxError> {
     let max_bytes = kind.max_bytes;
     if text.len() > max_bytes {
         let message = format!("the file has {} bytes, more than {max_bytes}", text.len());
         return Err(SyntaxError { span: None, message, hint: None });
     }
-    let root: Spanned<YamlNode> = serde_yaml::from_str_with_options(text, options(max_bytes))
+    let root: Spanned<YamlNode> = serde_yaml::from_str_with_options(text, options(kind))
         .map_err(|error| syntax_error(&error, text))?;
     if matches!(root.value, YamlNode::Scalar(Value::Null)) {
         let message = "the file is empty".to_owned();
@@ -92,12 +110,13 @@ pub(crate) fn parse(text: &str, kind: YamlFileKind) -> Result<YamlDocument, Synt
 }
 
 /// Returns the JSON Pointer of a member.
-pub(crate) fn join(pointer: &str, key: &str) -> String {
+pub fn join(pointer: &str, key: &str) -> String {
     // `~` is escaped first because the escape of `/` contains it.
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-fn options(max_bytes: usize) -> Options {
+fn options(kind: YamlFileKind) -> Options {
+    let YamlFileKind { max_bytes, schema, .. } = kind;
     serde_yaml::options! {
         // Aliases can expand a small file to an enormous one, so time and memory are bounded.
         budget: serde_yaml::budget! {
@@ -117,8 +136,8 @@ fn options(max_bytes: usize) -> Options {
         // Duplicates are detected in this module instead, so that all of them are reported together
         // with the first occurrence.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
-        // `yes`, `no`, `on` and `off` stay text.
-        strict_booleans: true,
+        strict_booleans: schema == YamlSchema::V1_2,
+        legacy_octal_numbers: schema == YamlSchema::V1_1,
         reject_unsupported_tags: true,
         with_snippet: false,
     }
@@ -173,6 +192,18 @@ fn span(location: Location, text: &str) -> ByteSpan {
     start..text.floor_char_boundary(end).max(start)
 }
 
+impl YamlDocument {
+    /// Returns the line of each key, and of each item of a list, by JSON Pointer, counted from 1.
+    pub fn lines(&self, text: &str) -> BTreeMap<String, usize> {
+        let starts: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let line = |place: &NodeLocation| {
+            let start = place.key.as_ref().unwrap_or(&place.value).start;
+            starts.partition_point(|at| *at < start) + 1
+        };
+        self.places.iter().map(|(pointer, place)| (pointer.clone(), line(place))).collect()
+    }
+}
+
 fn line_start(text: &str, line: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1));
     before.map(str::len).sum()
@@ -223,7 +254,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SPEC: &str = include_str!("../fixtures/specified.yaml");
+    const SPEC: &str = include_str!("../../../config/src/fixtures/specified.yaml");
+
+    const CONFIG: YamlFileKind =
+        YamlFileKind { max_bytes: 1 << 20, hint: "write one", schema: YamlSchema::V1_2 };
 
     fn at<'a>(text: &'a str, document: &YamlDocument, pointer: &str) -> (&'a str, &'a str) {
         let place = &document.places[pointer];
@@ -273,6 +307,11 @@ mod tests {
         let expected = serde_json::json!(
             {"a": "yes", "b": "no", "c": "on", "d": true, "e": null, "f": 1000}
         );
+        assert_eq!(document.value, expected);
+        let old = YamlFileKind { schema: YamlSchema::V1_1, ..CONFIG };
+        let document = parse("a: yes\nb: No\nc: on\nd: 010\ne: '010'\n", old).unwrap();
+        let expected =
+            serde_json::json!({"a": true, "b": false, "c": true, "d": 8, "e": "010"});
         assert_eq!(document.value, expected);
     }
 
