@@ -15,7 +15,7 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::config::ConfigAction;
 use crate::commands::db::DbAction;
 use crate::commands::grade::GradeAction;
-use crate::commands::improve::ImproveAction;
+use crate::commands::improve::{ImproveAction, SkillsAction};
 use crate::commands::init::InitArgs;
 use crate::commands::judge::JudgeAction;
 use crate::commands::report::ReportAction;
@@ -233,11 +233,21 @@ pub enum Command {
         #[command(subcommand)]
         action: GradeAction,
     },
-    /// Find skill gaps, draft and measure skills, read user signals and reflections
+    /// Test skills (`selftest skills test`), find gaps, draft skills, read signals and reflections
     Improve {
         /// The action.
         #[command(subcommand)]
         action: ImproveAction,
+    },
+    /// Test skills, and track how well they work: the same as `selftest improve skills`
+    #[command(hide = true)]
+    Skills {
+        /// Output format and database.
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The action.
+        #[command(subcommand)]
+        action: SkillsAction,
     },
     /// Serve the web pages and the HTTP API, or MCP on stdin and stdout
     Serve {
@@ -332,6 +342,8 @@ mod tests {
             "selftest worker run run_weekly_digest",
             "selftest worker retry --all",
             "selftest improve skills experiment SKILL.md --suite a.yaml --repeats 5 --json",
+            "selftest skills test --changed --against main --models a,b --rule lift,no_regression",
+            "selftest improve skills test skills/a skills/b --report junit=a.xml,comment=b.md --aa",
         ] {
             Cli::read(line.split(' ')).unwrap();
         }

@@ -69,6 +69,9 @@ fn dispatch(cli: Cli) -> Result<Exit, AppError> {
             block_on(grade::execute(&action, &sessions, &store, &global))
         }
         Command::Improve { action } => improve::execute(action, &global),
+        Command::Skills { store, action } => {
+            improve::execute(improve::ImproveAction::Skills { store, action }, &global)
+        }
         Command::Serve { database, serve } => serve::execute(&serve, &database, &global),
         Command::Worker { sessions, store, worker, action } => {
             block_on(worker::execute(&worker, action.as_ref(), &sessions, &store, &global))

@@ -17,6 +17,7 @@ use regex::Regex;
 use crate::improve::routing::two_task_types;
 use crate::improve::{detect, four_gaps};
 use crate::run::Run;
+use crate::skill_test;
 use crate::workspace::{Workspace, files};
 
 fn root() -> &'static Path {
@@ -40,6 +41,7 @@ fn prepare(name: &str) -> Workspace {
             let _ = detect(&workspace).run().exit(0);
             workspace
         }
+        "skills repository" => skill_test::example(workspace),
         "two task types" => two_task_types(workspace),
         other => panic!("no prepared folder is called {other:?}"),
     }

@@ -80,6 +80,7 @@ mod improve;
 mod jobs;
 mod reflect;
 mod signals;
+mod skill_test;
 mod skills;
 
 // Servers.

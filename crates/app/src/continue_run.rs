@@ -49,6 +49,11 @@ pub async fn continue_run(
         return Err(AppError::usage(anyhow!("{run} has {of}, not those of {named}"))
             .hint(Some("leave --suite out: a resumed run has the options of its first start")));
     }
+    if let RunPurpose::SkillTest { id } = &request.purpose {
+        let error = anyhow!("{} is an arm of a test of skills", resumption.run_id());
+        return Err(AppError::usage(error)
+            .hint(Some(format!("`selftest skills test --resume {id}` resumes the test"))));
+    }
     if let RunPurpose::Experiment(experiment) = &request.purpose {
         return continue_experiment(
             settings, project, resolved, resumption, &request, experiment, json,

@@ -23,10 +23,12 @@ use selftest_harness::event::{EventLog, ExperimentRun, Observer, RunHeader};
 use selftest_harness::experiment::{Arm, Arms};
 use selftest_harness::journal::{Journal, RunDigests};
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
-use selftest_harness::run::arms::{ArmRun, execute_arms, run_number};
+use selftest_harness::run::arms::{ArmRun, ArmTrial, execute_arms};
+use selftest_harness::run::limits::RunLimits;
 use selftest_harness::run::observe::{self, EventSender, ObserverThread};
 use selftest_harness::run::order::interleave;
 use selftest_harness::run::plan::PlannedCase;
+use selftest_harness::sut::hermetic::{PERSONAL_FILES, check_hermetic};
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::skill::Skill;
 use selftest_models::journaled::{CallLog, CallSink};
@@ -116,6 +118,11 @@ impl Experiment<'_> {
         check(&starts, &digests)?;
         let open = |id: &RunId| report_files(project, resolved, id, goes_on);
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
+        if let Some(program) = resolved.config.sut.program() {
+            let (section, own) =
+                (resolved.config.sut.program_section(), &project.environment.variables);
+            check_hermetic(program, section, own, &project.folder)?;
+        }
         let prepared = setup.prepare(&plan).await?;
         digests.extend(prepared.digests(&resolved.rubric.digest()));
         check(&starts, &digests)?;
@@ -126,22 +133,29 @@ impl Experiment<'_> {
         };
         let headers = self.headers(&setup, &plan, &prepared, &ids, &starts);
         let cases = plan.len() / settings.repeats as usize;
-        let order = interleave(cases, settings.repeats, prepared.runner.seed);
+        let arms = Arm::BOTH.len();
+        let order = interleave(cases, settings.repeats, arms, prepared.runner.seed);
 
         let start = |arm: Arm, header: Arc<RunHeader>, files: ReportFiles, start: RunStart| {
             let recalled = start.cases().to_vec();
             let journal = start.journal(project, resolved, &header, digests.clone())?;
-            log.set_sink(run_number(arm), Arc::clone(&journal) as Arc<dyn CallSink>);
-            let (reporting, events) = self.reporting(arm, files, journal);
-            let runner = Arc::clone(runners.of(arm));
-            Ok::<_, AppError>((ArmRun { runner, header, events, recalled }, reporting))
+            let number = Arm::BOTH.iter().position(|other| *other == arm).unwrap_or_default();
+            log.set_sink(number, Arc::clone(&journal) as Arc<dyn CallSink>);
+            let label = self.shows_progress.then_some(*LABELS.of(arm));
+            let (reporting, events) = ArmReporting::start(project, label, files, journal);
+            let (runner, plan) = (Arc::clone(runners.of(arm)), plan.clone());
+            Ok::<_, AppError>((ArmRun { runner, header, events, recalled, plan }, reporting))
         };
         let (control, of_control) =
             start(Arm::Control, headers.control, files.control, starts.control)?;
         let (treatment, of_treatment) =
             start(Arm::Treatment, headers.treatment, files.treatment, starts.treatment)?;
-        let arms = Arms { control, treatment };
-        let executed = execute_arms(&arms, &plan, &order, cancel).await;
+        let arms = [control, treatment];
+        let trials: Vec<ArmTrial> = order
+            .iter()
+            .map(|slot| ArmTrial { arm: slot.arm, position: slot.position(cases) })
+            .collect();
+        let executed = execute_arms(&arms, &trials, RunLimits::default(), cancel).await;
         drop(arms);
 
         let mut faults = Vec::new();
@@ -149,15 +163,12 @@ impl Experiment<'_> {
         let treatment = of_treatment.finish(project, &mut faults)?;
         let trials = order.iter().filter_map(|slot| {
             let planned = plan.get(slot.position(cases))?;
-            let (case, repeat, arm) = (planned.scenario.id.clone(), slot.repeat, slot.arm);
-            Some(PlannedTrial { case, repeat, arm })
+            let (case, repeat) = (planned.scenario.id.clone(), slot.repeat);
+            Some(PlannedTrial { case, repeat, arm: *Arm::BOTH.get(slot.arm)? })
         });
         let found = SkillExperiment::new(&control, &treatment, trials.collect());
-        let outcomes = [executed.control.outcome, executed.treatment.outcome];
-        let is_interrupted = outcomes.contains(&RunOutcome::Interrupted);
-        let of_models = [&executed.control.summary, &executed.treatment.summary];
-        let lacks_model =
-            of_models.into_iter().any(|summary| summary.count(CaseStatus::NotRun) > 0);
+        let is_interrupted = executed.iter().any(|arm| arm.outcome == RunOutcome::Interrupted);
+        let lacks_model = executed.iter().any(|arm| arm.summary.count(CaseStatus::NotRun) > 0);
         let reports = Arms { control, treatment };
         Ok(Some(FinishedExperiment { found, reports, faults, is_interrupted, lacks_model }))
     }
@@ -212,24 +223,6 @@ impl Experiment<'_> {
         InterruptedArms { arms, starts: Arms { control: start(), treatment: start() } }
     }
 
-    /// Starts the observers of an arm.
-    fn reporting(
-        &self,
-        arm: Arm,
-        files: ReportFiles,
-        journal: Arc<Journal>,
-    ) -> (ArmReporting, EventSender) {
-        let report = ReportObserver::new(files);
-        let handle = report.handle();
-        let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
-        if self.shows_progress {
-            let progress = self.project.frontend().run_observer(Some(LABELS.of(arm)));
-            observers.splice(0..0, progress);
-        }
-        let (events, observer_thread) = observe::spawn_observers(observers);
-        let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
-        (ArmReporting { handle, observer_thread, journal }, events)
-    }
 }
 
 /// Fails if this is not the same experiment.
@@ -239,15 +232,32 @@ fn check(starts: &Arms<RunStart>, now: &RunDigests) -> Result<(), AppError> {
 }
 
 /// The report of an arm in the making, and its journal.
-struct ArmReporting {
+pub(crate) struct ArmReporting {
     handle: ReportHandle,
     observer_thread: ObserverThread,
     journal: Arc<Journal>,
 }
 
 impl ArmReporting {
+    /// Starts the observers of an arm; with a label they report each trial to the frontend.
+    pub(crate) fn start(
+        project: &Project,
+        label: Option<&'static str>,
+        files: ReportFiles,
+        journal: Arc<Journal>,
+    ) -> (Self, EventSender) {
+        let report = ReportObserver::new(files);
+        let handle = report.handle();
+        let progress = label.and_then(|label| project.frontend().run_observer(Some(label)));
+        let mut observers: Vec<Box<dyn Observer>> = progress.into_iter().collect();
+        observers.push(Box::new(report));
+        let (events, observer_thread) = observe::spawn_observers(observers);
+        let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
+        (Self { handle, observer_thread, journal }, events)
+    }
+
     /// The report as `selftest compare` reads it.
-    fn finish(
+    pub(crate) fn finish(
         self,
         project: &Project,
         faults: &mut Vec<String>,
@@ -317,7 +327,7 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), AppError> {
 
 /// The part of a skill to hide: its whole folder, which may hold more of it, unless the project lies
 /// in that.
-fn to_hide(project: &Project, file: &Path) -> PathBuf {
+pub(crate) fn to_hide(project: &Project, file: &Path) -> PathBuf {
     let folder = file.parent().filter(|_| file.ends_with(SKILL_FILE));
     let folder = folder.and_then(|folder| folder.canonicalize().ok());
     match folder.filter(|folder| !project.folder.starts_with(folder)) {
@@ -344,7 +354,11 @@ pub async fn run_experiment(
         suite,
         skill,
         // Otherwise the arm without the skill could read it.
-        hidden: file.iter().map(|file| to_hide(project, file)).collect(),
+        hidden: file
+            .iter()
+            .map(|file| to_hide(project, file))
+            .chain(PERSONAL_FILES.map(|file| project.folder.join(file)))
+            .collect(),
         shows_progress: true,
         json,
         is_draft: file.is_none(),

@@ -58,6 +58,11 @@ pub enum RunPurpose {
     },
     /// It is one arm of an experiment.
     Experiment(Box<ExperimentRequest>),
+    /// It is one arm of a test of skills.
+    SkillTest {
+        /// Id of the test.
+        id: String,
+    },
 }
 
 /// The experiment that two runs are the arms of.

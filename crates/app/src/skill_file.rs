@@ -1,20 +1,29 @@
-//! The folder of a skill, bounded. Knows nothing of what is done with it.
+//! The folder of a skill, bounded and inspected. Knows nothing of what is done with it.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use selftest_checks::evals::folder;
 
 use crate::error::AppError;
 pub use selftest_harness::sut::skill::SKILL_FILE;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
+use selftest_text::escape::terminal;
 use selftest_text::one_line;
 
 /// Maximum number of bytes of a skill's text. The longest of 812 public ones has 292 kB.
 const MAX_SKILL_BYTES: u64 = 1 << 20;
+/// Maximum number of files of a skill, and of their bytes.
+const MAX_FILES: usize = 5_000;
+const MAX_BYTES: u64 = 64 << 20;
+/// Maximum depth of its folders.
+const MAX_DEPTH: usize = 16;
 /// Folders beside a `SKILL.md` that are no part of the skill: its cases are an answer key.
 const NOT_HANDED_OVER: [&str; 2] = ["evals", ".git"];
+/// Folders filled by tools, at any depth.
+const GENERATED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
 /// Reads a skill, under the name of its folder.
 pub fn read_skill(file: &Path) -> Result<Skill, AppError> {
@@ -23,7 +32,23 @@ pub fn read_skill(file: &Path) -> Result<Skill, AppError> {
 
 /// The same; the error names the file.
 pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
-    let unreadable = |why: String| format!("cannot read {}: {why}", file.display());
+    let unreadable = |why: String| {
+        format!("cannot read {}: {why}", terminal(&file.display().to_string(), 300))
+    };
+    // A pipe would block, and a link could lead to any file of this machine.
+    let found = file.metadata().map_err(|error| unreadable(error.to_string()))?;
+    if !found.is_file() {
+        return Err(unreadable("it is not a file".to_owned()));
+    }
+    let is_skill_file = file.file_name() == Some(SKILL_FILE.as_ref());
+    let folder = file.parent().map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
+    let home = folder.and_then(|folder| folder.canonicalize().ok());
+    if is_skill_file
+        && let (Some(home), Ok(real)) = (&home, file.canonicalize())
+        && !real.starts_with(home)
+    {
+        return Err(unreadable("it is a link out of the skill's folder".to_owned()));
+    }
     let mut text = String::new();
     let read = std::fs::File::open(file)
         .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
@@ -34,44 +59,134 @@ pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
     if text.trim().is_empty() {
         return Err(unreadable("it is empty".to_owned()));
     }
-    let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
-    let name = one_line(&folder.to_string_lossy(), 200);
+    let named = home.as_deref().or(folder).and_then(Path::file_name).unwrap_or_default();
+    let name = one_line(&named.to_string_lossy(), 200);
     let skill = Skill::of_text(name, text);
-    if file.file_name() != Some(SKILL_FILE.as_ref()) {
-        return Ok(skill);
-    }
-    let files = file.parent().map(files_beside).unwrap_or_default();
-    skill.with_files(files).map_err(|error| format!("the skill {}: {error}", file.display()))
+    let (true, Some(home)) = (is_skill_file, home) else { return Ok(skill) };
+    let refused = |why: String| {
+        format!("the skill {} is refused: {why}", terminal(&file.display().to_string(), 300))
+    };
+    let files = SkillFiles::of(&home).map_err(refused)?;
+    skill.with_files(files).map_err(|error| refused(error.to_string()))
 }
 
-/// Returns the files and folders beside a `SKILL.md`, by name. Links are left out, because they may
-/// lead to what the system under test must not read.
-fn files_beside(folder: &Path) -> Vec<Fixture> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_part = |name: &str| name != SKILL_FILE && !NOT_HANDED_OVER.contains(&name);
-    let mut files: Vec<Fixture> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir()))
-        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
-        .filter(|(name, _)| is_part(name))
-        .map(|(path, from)| Fixture { path, source: FixtureSource::Disk(from) })
-        .collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    files
+/// The files of a skill beside its `SKILL.md`, in the making.
+struct SkillFiles<'a> {
+    /// The folder, without links.
+    home: &'a Path,
+    /// Answer keys, which are not handed over.
+    keys: Vec<PathBuf>,
+    files: Vec<Fixture>,
+    count: usize,
+    bytes: u64,
+}
+
+impl<'a> SkillFiles<'a> {
+    /// Returns the files, by path. The error says what makes the folder one that is not copied.
+    fn of(home: &'a Path) -> Result<Vec<Fixture>, String> {
+        let mut found = Self { home, keys: Vec::new(), files: Vec::new(), count: 0, bytes: 0 };
+        found.add_folder(home, Path::new(""), 0)?;
+        // Only now is it known that the folder is small enough to be searched.
+        found.keys = folder::find(home);
+        let Self { keys, mut files, .. } = found;
+        files.retain(|file| match &file.source {
+            FixtureSource::Disk(path) => !keys.contains(path),
+            FixtureSource::Text(_) => true,
+        });
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+
+    fn add_folder(&mut self, folder: &Path, below: &Path, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("its folders are nested more than {MAX_DEPTH} deep"));
+        }
+        let shown = |path: &Path| terminal(&path.display().to_string(), 200);
+        let unreadable = |error: std::io::Error| format!("`{}`: {error}", shown(below));
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            self.count += 1;
+            if self.count > MAX_FILES {
+                return Err(format!("it has more than {MAX_FILES} files"));
+            }
+            let path = below.join(entry.file_name());
+            let Ok(name) = entry.file_name().into_string() else {
+                return Err(format!("the name `{}` is not UTF-8", shown(&path)));
+            };
+            if name.chars().any(char::is_control) {
+                return Err(format!("the name `{}` has a control character", shown(&path)));
+            }
+            let is_left_out = depth == 0 && (name == SKILL_FILE || NOT_HANDED_OVER.contains(&&*name));
+            if is_left_out || GENERATED.contains(&&*name) {
+                continue;
+            }
+            let mut from = entry.path();
+            if entry.file_type().map_err(unreadable)?.is_symlink() {
+                // What a link inside leads to is copied in its place.
+                from = from
+                    .canonicalize()
+                    .map_err(|error| format!("the link `{}` leads nowhere: {error}", shown(&path)))?;
+                if !from.starts_with(self.home) {
+                    return Err(format!("the link `{}` leads out of its folder", shown(&path)));
+                }
+            }
+            let found = from.symlink_metadata().map_err(unreadable)?;
+            if found.is_dir() {
+                self.add_folder(&from, &path, depth + 1)?;
+            } else if found.is_file() {
+                if has_owner_rights(&found) {
+                    return Err(format!("`{}` runs with the rights of its owner", shown(&path)));
+                }
+                self.bytes += found.len();
+                if self.bytes > MAX_BYTES {
+                    return Err(format!("it has more than {} MiB", MAX_BYTES >> 20));
+                }
+                let path = path.to_string_lossy().replace('\\', "/");
+                self.files.push(Fixture { path, source: FixtureSource::Disk(from) });
+            } else {
+                return Err(format!("`{}` is a device, a pipe or a socket", shown(&path)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for a file that is setuid or setgid.
+#[cfg(unix)]
+fn has_owner_rights(file: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.permissions().mode() & 0o6000 != 0
+}
+
+#[cfg(not(unix))]
+fn has_owner_rights(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// The names under which an agent can load a skill: that of its folder, and the one that it gives
 /// itself in its front matter.
 pub(crate) fn skill_names(skill: &Skill) -> Vec<String> {
     let mut names = vec![skill.name.clone()];
-    let mut lines = skill.text.trim_start_matches('\u{feff}').lines();
-    if lines.next().is_some_and(|line| line.trim_end() == "---") {
-        let own = lines.take_while(|line| line.trim_end() != "---").find_map(|line| {
-            let name = line.strip_prefix("name:")?.trim().trim_matches(['"', '\'']);
-            (!name.is_empty()).then(|| one_line(name, 200))
-        });
-        names.extend(own.filter(|own| *own != skill.name));
-    }
+    names.extend(front_matter(&skill.text, "name").filter(|own| *own != skill.name));
     names
+}
+
+/// Returns the text of a key in the front matter of a skill, in one line.
+pub fn front_matter(text: &str, key: &str) -> Option<String> {
+    let mut lines = text.trim_start_matches('\u{feff}').lines();
+    if lines.next().is_none_or(|line| line.trim_end() != "---") {
+        return None;
+    }
+    let mut lines = lines.take_while(|line| line.trim_end() != "---").skip_while(|line| {
+        line.strip_prefix(key).is_none_or(|rest| !rest.starts_with(':'))
+    });
+    let first = lines.next()?.strip_prefix(key)?.strip_prefix(':')?.trim();
+    // A block of text stands in the lines below.
+    let first = if first.starts_with(['>', '|']) { "" } else { first };
+    let more = lines.take_while(|line| line.starts_with([' ', '\t']) || line.is_empty());
+    let words: Vec<&str> = std::iter::once(first).chain(more.map(str::trim)).collect();
+    let value = one_line(words.join(" ").trim().trim_matches(['"', '\'']), 2_000);
+    (!value.is_empty()).then_some(value)
 }
 
 #[cfg(test)]
@@ -85,5 +200,83 @@ mod tests {
         assert_eq!(names("---\ndescription: x\nname: \"harbour\"\n---\n"), ["ferry", "harbour"]);
         assert_eq!(names("Go.\nname: other\n"), ["ferry"]);
         assert_eq!(names("---\n---\nname: other\n"), ["ferry"]);
+    }
+
+    #[test]
+    fn a_description_may_have_several_lines() {
+        let text = "---\nname: ferry\ndescription: >-\n  Knows the\n  ferry.\nlicense: x\n---\nGo.";
+        assert_eq!(front_matter(text, "description").unwrap(), "Knows the ferry.");
+        assert_eq!(front_matter(text, "license").unwrap(), "x");
+        assert_eq!(front_matter(text, "desc"), None);
+    }
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("ferry/SKILL.md", "Go.");
+        write("ferry/references/times.md", "10:40");
+        write("ferry/evals/evals.json", "{}");
+        write("ferry/trigger-evals.json", "[]");
+        write("outside.md", "secret");
+        folder
+    }
+
+    fn laid(folder: &tempfile::TempDir) -> Result<Vec<String>, String> {
+        let skill = read_skill_text(&folder.path().join("ferry/SKILL.md"))?;
+        let agent = ["claude".to_owned()];
+        Ok(skill.laid_for(&agent).into_iter().map(|file| file.path).collect())
+    }
+
+    #[test]
+    fn a_skill_is_handed_over_without_its_answers() {
+        let home = ".claude/skills/ferry";
+        let files = ["SKILL.md", "references/times.md"].map(|file| format!("{home}/{file}"));
+        assert_eq!(laid(&folder()).unwrap(), files);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn hostile_folders_are_refused_by_name() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        type Spoil = fn(&Path);
+        let cases: [(&str, Spoil); 6] = [
+            ("the link `out.md` leads out", |home| {
+                symlink("../outside.md", home.join("out.md")).unwrap();
+            }),
+            ("the link `gone` leads nowhere", |home| symlink("nowhere", home.join("gone")).unwrap()),
+            ("nested more than", |home| symlink("..", home.join("references/up")).unwrap()),
+            ("has a control character", |home| std::fs::write(home.join("a\nb"), "").unwrap()),
+            ("rights of its owner", |home| {
+                let rights = std::fs::Permissions::from_mode(0o4755);
+                std::fs::set_permissions(home.join("references/times.md"), rights).unwrap();
+            }),
+            ("a pipe or a socket", |home| {
+                drop(std::os::unix::net::UnixListener::bind(home.join("socket")).unwrap());
+            }),
+        ];
+        for (why, spoil) in cases {
+            let folder = folder();
+            spoil(&folder.path().join("ferry"));
+            let error = laid(&folder).unwrap_err();
+            assert!(error.contains(why) && error.contains("ferry"), "{why}: {error}");
+        }
+        let folder = folder();
+        let file = folder.path().join("ferry/SKILL.md");
+        std::fs::remove_file(&file).unwrap();
+        symlink("../outside.md", &file).unwrap();
+        assert!(laid(&folder).unwrap_err().contains("a link out of the skill's folder"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_inside_is_followed() {
+        let folder = folder();
+        let home = folder.path().join("ferry");
+        std::os::unix::fs::symlink("references/times.md", home.join("times.md")).unwrap();
+        assert!(laid(&folder).unwrap().contains(&".claude/skills/ferry/times.md".to_owned()));
     }
 }

@@ -20,6 +20,8 @@ pub mod calibration;
 
 pub mod experiment;
 
+pub mod skill_test;
+
 pub mod gate;
 pub mod notice;
 

@@ -13,7 +13,7 @@ use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
 
 /// Start of every comment of this program; its key follows.
-const MARK: &str = "<!-- selftest:comment ";
+pub const MARK: &str = "<!-- selftest:comment ";
 
 /// Maximum length of a comment, in bytes. GitHub accepts 65,536 characters.
 const MAX_COMMENT: usize = 60_000;

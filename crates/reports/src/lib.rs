@@ -22,6 +22,7 @@ pub mod observer;
 pub mod progress;
 pub mod reliability;
 pub mod skill_creator;
+pub mod skill_test;
 pub mod terminal;
 pub mod traces;
 

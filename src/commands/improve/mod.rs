@@ -14,7 +14,7 @@ use reflect::ReflectAction;
 use selftest_app::AppError;
 use selftest_grading::grade::TaskType;
 use signals::SignalsAction;
-use skills::SkillsAction;
+pub(crate) use skills::SkillsAction;
 
 use crate::args::{GlobalArgs, StoreArgs};
 use crate::exit::Exit;

@@ -23,6 +23,7 @@ use strum::VariantArray as _;
 
 use super::target::Target;
 use crate::commands::init::commands::{self, FoundCommand};
+use crate::commands::init::skills::FoundSkills;
 use crate::commands::init::manifest::{Package, PackageProgram, plain_name, toml_name};
 use crate::commands::init::target::Agent;
 use crate::commands::init::task_api::AgentApi;
@@ -65,8 +66,6 @@ const MAX_COMMANDS: usize = 6;
 /// Tokens of the project's files from which a case is made.
 const KNOWN_TOKENS: u32 = 20_000;
 
-const SKILLS: &str = ".claude/skills";
-
 /// A model server of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ollama {
@@ -94,8 +93,7 @@ pub(super) struct Found {
     /// A case about what a text of the project says; none if there is no text.
     pub(super) known: Option<GeneratedCase>,
     pub(super) has_rules_for_agents: bool,
-    /// Skills in `.claude/skills`.
-    pub(super) skills: usize,
+    pub(super) skills: FoundSkills,
     pub(super) has_openai_key: bool,
     /// Files that could not be used, with the reason.
     pub(super) refused: Vec<String>,
@@ -139,7 +137,8 @@ impl Found {
         found.look_for_servers(project).await;
         found.known = known_case(project);
         found.has_rules_for_agents = is_file_within(project, "AGENTS.md");
-        found.skills = skills(&project.join(SKILLS));
+        found.skills = FoundSkills::look(project);
+        found.refused.extend(found.skills.refused.iter().cloned());
         found
     }
 
@@ -278,9 +277,9 @@ impl Found {
         let model = self.ollama.as_ref().and_then(|ollama| ollama.models.first());
         let assistant = Target::Assistant { model: model.map(|name| format!("ollama/{name}")) };
         let mut targets: Vec<Target> =
-            if self.skills > 0 { agents().collect() } else { Vec::new() };
+            if self.skills.count > 0 { agents().collect() } else { Vec::new() };
         targets.extend(likely.chain(programs).chain(api).chain(others));
-        if self.skills == 0 {
+        if self.skills.count == 0 {
             targets.extend(agents());
         }
         targets.push(assistant);
@@ -317,9 +316,7 @@ impl Found {
         if self.has_rules_for_agents {
             found.push("AGENTS.md".to_owned());
         }
-        if self.skills > 0 {
-            found.push(format!("{SKILLS}: {}", plural(self.skills as u64, "skill")));
-        }
+        found.extend(self.skills.lines());
         if found.is_empty() {
             found.push("no agent, API or program; the example agent stands in".to_owned());
         }
@@ -382,12 +379,6 @@ fn read(project: &Path, name: &str) -> Result<Option<String>, String> {
 fn is_file_within(project: &Path, path: &str) -> bool {
     let real = project.join(path).canonicalize();
     real.is_ok_and(|real| real.starts_with(project) && real.is_file())
-}
-
-/// Skills below a folder: folders with a `SKILL.md`.
-fn skills(folder: &Path) -> usize {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
-    entries.filter(|entry| entry.path().join("SKILL.md").is_file()).count()
 }
 
 /// The absolute folders of a `PATH`: a relative one would be the project's to choose.

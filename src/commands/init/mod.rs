@@ -3,9 +3,11 @@
 //! its sandbox, and shows what came back. Replaces no file unless asked to.
 
 mod commands;
+mod first_cases;
 mod found;
 mod manifest;
 mod questions;
+mod skills;
 mod target;
 mod task_api;
 mod texts;
@@ -98,7 +100,8 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
 
     let findings = doctor::check_without_models(&project).await;
     print(&findings.text())?;
-    print(&format!("next: `{}`\n", next_command(findings.is_healthy())))?;
+    let next = next_command(findings.is_healthy(), found.skills.is_repository());
+    print(&format!("next: `{next}`\n"))?;
     Ok(Exit::Passed)
 }
 
@@ -166,6 +169,10 @@ fn greeting_lines(greeting: &Greeting) -> String {
 }
 
 /// The one command that is worth typing now.
-fn next_command(healthy: bool) -> &'static str {
-    if healthy { "selftest --suite config/suites/first.yaml" } else { "selftest doctor" }
+const fn next_command(healthy: bool, tests_skills: bool) -> &'static str {
+    match (healthy, tests_skills) {
+        (false, _) => "selftest doctor",
+        (true, true) => "selftest skills test --dry-run",
+        (true, false) => "selftest --suite config/suites/first.yaml",
+    }
 }

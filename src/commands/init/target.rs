@@ -115,7 +115,13 @@ fn program_section(
     words: &[String],
     request: RequestBy,
     environment: &BTreeMap<String, String>,
+    has_skills: bool,
 ) -> String {
+    let folder = match has_skills {
+        true => "    # It works in a copy of the project, in which skills can be laid for it\n    \
+                 work_folder: copy\n",
+        false => "",
+    };
     let input = match request {
         RequestBy::Stdin => "stdin",
         RequestBy::Argument => "argument",
@@ -134,7 +140,7 @@ fn program_section(
              protocol: text\n    \
              # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
              prompt_input: {input}\n\
-         {environment}    \
+         {environment}{folder}    \
              # All other variables are cleared, and nothing can be reached but these, as host:port\n    \
              pass_environment: []\n    \
              addresses: []\n",
@@ -231,25 +237,41 @@ impl Target {
         }
     }
 
-    /// The `sut` section. What comes from the project is quoted as JSON, which YAML reads.
-    pub(super) fn section(&self) -> String {
+    /// The variables in which it looks for a key.
+    pub(super) const fn keys(&self) -> &'static [&'static str] {
         match self {
-            Self::Command(command) => {
-                program_section(&command.words, command.request, &command.environment)
-            }
+            Self::Agent(agent) => agent.keys(),
+            Self::Command(_) | Self::Program(_) | Self::Api(_) | Self::Assistant { .. } => &[],
+        }
+    }
+
+    /// The `sut` section; a project with skills needs a folder in which they can be laid. What comes
+    /// from the project is quoted as JSON, which YAML reads.
+    pub(super) fn section(&self, has_skills: bool) -> String {
+        match self {
+            Self::Command(command) => program_section(
+                &command.words,
+                command.request,
+                &command.environment,
+                has_skills,
+            ),
             Self::Program(program) => {
-                program_section(&program.command(), RequestBy::Stdin, &BTreeMap::new())
+                program_section(&program.command(), RequestBy::Stdin, &BTreeMap::new(), has_skills)
             }
             Self::Api(api) => api_section(api),
             Self::Agent(agent) if agent.is_acp() => {
                 let run: Vec<&str> =
                     [agent.program()].iter().chain(agent.arguments()).copied().collect();
+                let folder = match has_skills {
+                    true => "    work_folder: copy\n",
+                    false => "",
+                };
                 format!(
                     "sut:\n  \
                        # An agent on this machine that speaks the Agent Client Protocol: every permission that\n  \
                        # it asks for is refused, and its calls of tools are evidence\n  \
                        acp:\n    \
-                         run: {run}\n    \
+                         run: {run}\n{folder}    \
                          # Its HOME is an empty folder: it needs its key from one of these variables\n    \
                          pass_environment: {keys}\n    \
                          # The server of its model, and nothing else, can be reached\n    \

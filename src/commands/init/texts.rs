@@ -11,6 +11,7 @@ use crate::commands::init::found::Found;
 use crate::commands::init::questions::Answers;
 
 const WORKFLOW: &str = include_str!("workflow.yml");
+const SKILLS_WORKFLOW: &str = include_str!("skills_workflow.yml");
 
 /// Where the first suite goes.
 pub(super) const SUITE: &str = "config/suites/first.yaml";
@@ -41,10 +42,21 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
     let mut files = vec![
         file(config::DEFAULT_PATH, configuration(found, answers), Some(tests)),
         file("config/schema.json", format!("{:#}\n", config::schema()), None),
-        file(SUITE, suite(found), Some("three first cases".to_owned())),
     ];
+    let tests_skills = found.skills.is_repository();
+    if tests_skills {
+        let about = "a task, prompts and near misses: read them, they were made by rules";
+        let first = found.skills.first.iter();
+        files.extend(first.map(|(path, text)| file(path, text.clone(), Some(about.to_owned()))));
+    } else {
+        files.push(file(SUITE, suite(found), Some("three first cases".to_owned())));
+    }
     if answers.workflow {
-        files.push(file(".github/workflows/selftest.yml", WORKFLOW.to_owned(), None));
+        let (text, about) = match tests_skills {
+            true => (skills_workflow(answers), Some("tests the skills that a pull request changes")),
+            false => (WORKFLOW.to_owned(), None),
+        };
+        files.push(file(".github/workflows/selftest.yml", text, about.map(str::to_owned)));
     }
     if prompts {
         let all = HARNESS_PROMPTS.iter().chain(GRADING_PROMPTS);
@@ -55,12 +67,23 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
     files
 }
 
+/// The workflow of a repository of skills, with the keys of its agent.
+fn skills_workflow(answers: &Answers) -> String {
+    let keys = answers.target.keys().iter();
+    let secret = |key: &&str| format!("          {key}: ${{{{ secrets.{key} }}}}\n");
+    let secrets: String = keys.map(secret).collect();
+    match secrets.is_empty() {
+        true => SKILLS_WORKFLOW.replace("        env:\nSECRETS\n", ""),
+        false => SKILLS_WORKFLOW.replace("SECRETS\n", &secrets),
+    }
+}
+
 /// The configuration: what is tested, by whom, how strictly.
 pub(super) fn configuration(found: &Found, answers: &Answers) -> String {
-    let skills = match found.skills {
+    let skills = match found.skills.count {
         0 => String::new(),
-        _ => "\n# The skills in .claude/skills have cases of their own where they have an evals.json:\n\
-              #   selftest --suite .claude/skills\n"
+        _ => "\n# `selftest skills test` tests the skills that have cases, such as evals/evals.json, without\n\
+              # each of them, as on the main branch, and as they are here\n"
             .to_owned(),
     };
     format!(
@@ -88,7 +111,7 @@ pub(super) fn configuration(found: &Found, answers: &Answers) -> String {
              #description: Asks about the refund policy; must quote the page that it uses\n    \
              #expected_status: COMPLETE\n",
         name = json!(found.name),
-        section = answers.target.section(),
+        section = answers.target.section(found.skills.count > 0),
         timeout = answers.target.timeout_seconds(),
         judge = json!(answers.judge),
     )

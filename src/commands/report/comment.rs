@@ -1,13 +1,14 @@
 //! `selftest report comment`: a run as a comment on a pull request, which the next run updates.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
 use secrecy::SecretString;
-use selftest_app::AppError;
+use selftest_app::{AppError, Project};
 use selftest_config::Environment;
-use selftest_reports::comment::{marker, render};
+use selftest_reports::comment::{MARK, marker, render};
+use selftest_text::file::read_bounded_text;
 use serde_json::Value;
 
 use super::github::Target;
@@ -23,6 +24,10 @@ pub struct CommentArgs {
     /// The run: its id, its JSON report, or `latest`
     #[arg(default_value = "latest")]
     pub run: String,
+    /// Send this comment, written by `selftest skills test --report comment=FILE`, instead of one about a
+    /// run
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "key"])]
+    pub file: Option<PathBuf>,
     /// The repository [default: `GITHUB_REPOSITORY`]
     #[arg(long, value_name = "OWNER/NAME")]
     pub repo: Option<String>,
@@ -40,16 +45,24 @@ pub struct CommentArgs {
 /// The API of github.com.
 const API: &str = "https://api.github.com";
 
+/// Most bytes of a comment in a file.
+const MAX_COMMENT: u64 = 65_536;
+
 /// Most bytes of the file of an event.
 const MAX_EVENT: u64 = 16 * 1024 * 1024;
 
 pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
     let project = ui::open(global)?;
-    let resolved = project.load(Vec::new())?;
-    let report = selftest_app::find_report(&project, &resolved, &args.run)?;
     let environment = &project.environment;
-    let link = environment.github_run_url();
-    let text = render(&report, &args.key, link.as_deref());
+    let (text, mark) = match &args.file {
+        Some(file) => read(&project, file)?,
+        None => {
+            let resolved = project.load(Vec::new())?;
+            let report = selftest_app::find_report(&project, &resolved, &args.run)?;
+            let link = environment.github_run_url();
+            (render(&report, &args.key, link.as_deref()), marker(&args.key))
+        }
+    };
     if args.dry_run {
         print(&text)?;
         return Ok(Exit::Passed);
@@ -65,11 +78,24 @@ pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<E
     }
     let api = set(environment, "GITHUB_API_URL").map_or(API, String::as_str);
     let github = GitHub::new(api, SecretString::from(token.clone()))?;
-    let posted = github.post(&target, &marker(&args.key), &text).await?;
+    let posted = github.post(&target, &mark, &text).await?;
     let verb = if posted.updated { "updated" } else { "written" };
     let address = selftest_text::escape::terminal(&posted.address, 300);
     eprint(&format!("comment {verb} on {}#{}: {address}\n", target.repository, target.number));
     Ok(Exit::Passed)
+}
+
+/// Reads a comment, and the mark in its first line by which a later one replaces it.
+fn read(project: &Project, file: &Path) -> Result<(String, String), AppError> {
+    let shown = file.display();
+    let text = read_bounded_text(&project.path(file), MAX_COMMENT)
+        .map_err(|error| AppError::usage(anyhow!("cannot read the comment {shown}: {error}")))?;
+    let mark = text.lines().next().filter(|line| line.starts_with(MARK)).map(str::to_owned);
+    let mark = mark.ok_or_else(|| {
+        AppError::usage(anyhow!("{shown} is no comment of selftest: its first line has no mark"))
+            .hint(Some("write it with `selftest skills test --report comment=FILE`"))
+    })?;
+    Ok((text, mark))
 }
 
 fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a String> {

@@ -93,6 +93,11 @@ impl SuiteFile {
 
     /// Reads the suite of the command line.
     pub fn load(project: &Project, path: &Path, allowed: &[String]) -> Result<Self, AppError> {
+        Self::read(project, path, allowed)?.with_all_allowed()
+    }
+
+    /// Reads a suite; names that allow nothing in it may be meant for others.
+    fn read(project: &Project, path: &Path, allowed: &[String]) -> Result<Self, AppError> {
         let (shown, path) = (path.to_owned(), project.path(path));
         let mut file = Self::empty(shown, project.frontend());
         file.answer_keys.push(path.clone());
@@ -102,7 +107,7 @@ impl SuiteFile {
             file.add_folder(&path)?;
         } else if config::suite::is_selftest_suite(&path) {
             file.suite = config::suite::load(&project.shown_path(&file.shown))?;
-            return file.with_all_allowed();
+            return Ok(file);
         } else {
             file.add_file(&path)?;
         }
@@ -112,7 +117,7 @@ impl SuiteFile {
                 AppError::usage(error).hint(Some("`selftest suite check PATH` says what is in it"))
             );
         }
-        file.with_all_allowed()
+        Ok(file)
     }
 
     /// Refuses names that allow nothing.
@@ -315,37 +320,48 @@ impl SuiteFile {
         Ok(file)
     }
 
+    /// Reads the cases of one skill, for a test in several arms: each arm lays the skill for itself, and
+    /// prompts that ask only whether it is loaded are kept.
+    pub(crate) fn for_skill_test(
+        project: &Project,
+        folder: &Path,
+        allowed: &[String],
+    ) -> Result<Self, AppError> {
+        let mut file = Self::read(project, folder, allowed)?;
+        for needs in file.needs.values_mut() {
+            (needs.handed, needs.laid) = (None, None);
+        }
+        // No arm without the skill can pass a task that demands that it is loaded.
+        let mut dropped = 0;
+        for case in file.suite.cases.iter_mut().filter(|case| !asks_only_loading(case)) {
+            dropped += drop_loading_checks(case);
+        }
+        file.remark_left_out(dropped, "check");
+        Ok(file)
+    }
+
     /// Leaves out what asks whether a skill is loaded: the arm without it could never load it.
     fn leave_out_loading(&mut self) -> Result<(), AppError> {
-        let is_loading = |check: &Check| should_load(check).is_some();
-        let asks_nothing_else = |case: &SuiteCase| {
-            let case = case.generated();
-            !case.needs_judge() && case.grounds.checks.iter().all(is_loading)
-        };
         let shown = self.shown.clone();
         let all = self.suite.cases.len();
-        self.suite.cases.retain(|case| !asks_nothing_else(case));
+        self.suite.cases.retain(|case| !asks_only_loading(case));
         let count = all - self.suite.cases.len();
         if count > 0 && count == all {
             let error = anyhow!("{} only asks whether a skill is loaded", shown.display());
             return Err(AppError::usage(error)
                 .hint(Some("`selftest --suite FILE` measures that; an experiment hands it over")));
         }
-        let mut dropped = 0;
-        for case in &mut self.suite.cases {
-            for checks in [&mut case.checks, &mut case.scenario.checks] {
-                let before = checks.len();
-                checks.retain(|check| !is_loading(check));
-                dropped += before - checks.len();
-            }
-        }
-        for (count, what) in [(count, "prompt"), (dropped, "check")] {
-            if count > 0 {
-                let what = plural(count as u64, what);
-                self.remark(&shown, &format!("{what} about loading the skill left out"));
-            }
-        }
+        let dropped = self.suite.cases.iter_mut().map(drop_loading_checks).sum();
+        self.remark_left_out(count, "prompt");
+        self.remark_left_out(dropped, "check");
         Ok(())
+    }
+
+    fn remark_left_out(&mut self, count: usize, what: &str) {
+        if count > 0 {
+            let (shown, what) = (self.shown.clone(), plural(count as u64, what));
+            self.remark(&shown, &format!("{what} about loading the skill left out"));
+        }
     }
 
     /// Warns if the configuration cannot show whether a skill is loaded.
@@ -413,6 +429,27 @@ impl SuiteFile {
         }
         warnings
     }
+}
+
+fn is_loading_check(check: &Check) -> bool {
+    should_load(check).is_some()
+}
+
+/// Returns true for a case that asks only whether skills are loaded.
+fn asks_only_loading(case: &SuiteCase) -> bool {
+    let case = case.generated();
+    !case.needs_judge() && case.grounds.checks.iter().all(is_loading_check)
+}
+
+/// Drops the checks of a case that ask whether a skill is loaded, and returns their number.
+fn drop_loading_checks(case: &mut SuiteCase) -> usize {
+    let mut dropped = 0;
+    for checks in [&mut case.checks, &mut case.scenario.checks] {
+        let before = checks.len();
+        checks.retain(|check| !is_loading_check(check));
+        dropped += before - checks.len();
+    }
+    dropped
 }
 
 /// Returns true if each case has its own folder.

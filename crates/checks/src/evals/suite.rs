@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use selftest_text::digest;
 use selftest_text::wording::plural;
 
 use super::{DemandDecider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
@@ -253,7 +254,13 @@ pub fn unique_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['-', '_']);
-    let plain = if plain.is_empty() { "case" } else { plain };
+    // A name in another script has a digest that stays the same wherever it stands.
+    let other = format!("case-{}", &digest::sha256_hex(theirs.as_bytes())[..8]);
+    let plain = match plain.is_empty() {
+        true if theirs.trim().is_empty() => "case",
+        true => &other,
+        false => plain,
+    };
     // Leave room for a numeric suffix.
     let plain: String = plain.chars().take(MAX_ID - 6).collect();
     let numbered = (2..).map(|number| format!("{plain}-{number}"));
@@ -380,7 +387,7 @@ mod tests {
     fn ids_are_unique_and_ours() {
         let mut taken = BTreeSet::new();
         let mut free = |id: &str| unique_id(id, &mut taken);
-        assert_eq!(["x", "x", "x!", "", "ж"].map(&mut free), ["x", "x-2", "x-3", "case", "case-2"]);
+        assert_eq!(["x", "x", "x!", "", "ж"].map(&mut free), ["x", "x-2", "x-3", "case", "case-dd591284"]);
         assert!(free(&"y".repeat(200)).len() <= MAX_ID);
     }
 }

@@ -112,9 +112,11 @@ pub fn analyse(trials: &[ExperimentTrial]) -> ExperimentAnalysis {
     };
     let mut score = MeasureComparison::of(&of(|case| case.score), SCORE_TIE);
     let mut pass_rate = MeasureComparison::of(&of(|case| case.pass_rate), SHARE_TIE);
-    // Two tests are made on the same trials, so both p-values are corrected.
-    let corrected = holm(&[score.p_value, pass_rate.p_value]);
-    (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
+    // Two tests on the same trials are corrected. Checks alone give no scores, and then one is made.
+    if score.measure.cases > 0 && pass_rate.measure.cases > 0 {
+        let corrected = holm(&[score.p_value, pass_rate.p_value]);
+        (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
+    }
     let these_cases = WithinCaseTests::of(&scores, &passes);
     let (conclusion, scope) = conclude(&these_cases, &score, &pass_rate);
     ExperimentAnalysis {

@@ -38,8 +38,8 @@ pub struct MeasureComparison {
     pub ties: u32,
     /// Cases that are worse.
     pub losses: u32,
-    /// Two-sided p-value of the exact sign test on wins and losses, after Holm's correction for the
-    /// two tests on scores and on passes.
+    /// Two-sided p-value of the exact sign test on wins and losses. If there are both scores and
+    /// passes, after Holm's correction for the two tests.
     pub p_value: f64,
 }
 

@@ -35,6 +35,9 @@ pub enum Arm {
 }
 
 impl Arm {
+    /// Both arms, in the order in which they are numbered.
+    pub const BOTH: [Self; 2] = [Self::Control, Self::Treatment];
+
     /// Returns the other arm.
     #[must_use]
     pub const fn other(self) -> Self {

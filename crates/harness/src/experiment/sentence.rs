@@ -12,6 +12,8 @@ use selftest_stats::{Interval, PermutationTest};
 /// Minimum number of differing cases for a conclusion on cases like these: 2 · (1/2)^7, doubled by
 /// Holm's correction, is the first value below 0.05.
 pub const MIN_CASES: u32 = 7;
+/// The same if there are no scores, so that one test is made and nothing is corrected.
+const MIN_CASES_OF_CHECKS: u32 = 6;
 
 /// Names of the arms in a sentence, such as `B` and `A`.
 pub type ArmNames<'a> = Arms<&'a str>;
@@ -84,17 +86,22 @@ impl ExperimentAnalysis {
         if score.measure.cases.max(pass_rate.measure.cases) == 0 {
             return "no case has a verdict in both".to_owned();
         }
-        // Checks alone give no scores.
-        let (main, numbers) = match score.measure.cases {
-            0 => (pass_rate, passes(pass_rate)),
-            _ => (score, scores(score)),
+        // Checks alone give no scores, and a few scores say nothing about the other cases.
+        let (main, numbers) = if score.measure.cases < pass_rate.measure.cases {
+            (pass_rate, passes(pass_rate))
+        } else {
+            (score, scores(score))
+        };
+        let least = match score.measure.cases {
+            0 => MIN_CASES_OF_CHECKS,
+            _ => MIN_CASES,
         };
         let differ = |comparison: &MeasureComparison| comparison.wins + comparison.losses;
         let most = differ(score).max(differ(pass_rate));
         if most == 0 {
             return format!("none of {} differs", cases(main.measure.cases));
         }
-        if most < MIN_CASES {
+        if most < least {
             let verb = if most == 1 { "differs" } else { "differ" };
             // More repeats help only on these cases.
             let repeats = match self.conclusion {
@@ -102,7 +109,7 @@ impl ExperimentAnalysis {
                 Conclusion::Helps | Conclusion::Harms | Conclusion::Blocked => "",
             };
             return format!(
-                "{} {verb}, and it takes at least {MIN_CASES}{repeats} to tell a difference from \
+                "{} {verb}, and it takes at least {least}{repeats} to tell a difference from \
                  chance: {}",
                 cases(most),
                 numbers

@@ -227,6 +227,37 @@ fn how_far_a_conclusion_reaches() {
 }
 
 #[test]
+fn checks_alone_make_one_test_and_need_no_correction() {
+    let checked = |cases: u8| -> Vec<ExperimentTrial> {
+        let of_case = |case: u8| {
+            Arm::BOTH.map(|arm| {
+                let pass = Some(arm == Arm::Treatment);
+                trial(&format!("case-{case}"), arm, None, pass)
+            })
+        };
+        (0..cases).flat_map(of_case).collect()
+    };
+    let found = analyse(&checked(8));
+    assert!(near(Some(found.pass_rate.p_value), 2.0 / 256.0), "{found:?}");
+    assert!(near(found.these_cases.pass_rate.map(|test| test.p_value), 2.0 / 256.0), "{found:?}");
+    assert_eq!(found.conclusion, Conclusion::Helps);
+    assert_eq!(found.scope, Some(ConclusionScope::CasesLikeThese));
+    assert_eq!(analyse(&checked(6)).conclusion, Conclusion::Helps);
+    let five = analyse(&checked(5));
+    assert_eq!(five.conclusion, Conclusion::NotEnoughEvidence);
+    let sentence = five.sentence(NAMES);
+    assert!(sentence.contains("5 cases differ, and it takes at least 6"), "{sentence}");
+    // One judged case among them has nothing to say about the others.
+    let mut mixed = checked(5);
+    mixed.extend(scored(&[(0.8, 0.8)]).into_iter().map(|trial| ExperimentTrial {
+        case: "judged".to_owned(),
+        ..trial
+    }));
+    let sentence = analyse(&mixed).sentence(NAMES);
+    assert!(sentence.contains("passes +83 points"), "{sentence}");
+}
+
+#[test]
 fn sentences() {
     let all = [
         scored(&better()),

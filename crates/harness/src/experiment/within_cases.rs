@@ -12,7 +12,7 @@ use selftest_stats::{CaseTrials, MIN_DRAWS, PermutationTest, holm, permutation_t
 /// Fixed seed for random relabellings, so that the same data always gives the same p-value.
 const SEED: u64 = 0;
 
-/// Permutation tests within the cases, with Holm's correction for the two of them.
+/// Permutation tests within the cases, with Holm's correction if there are two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WithinCaseTests {
     /// Test of the overall scores. Absent if no case has one in both arms.
@@ -26,13 +26,10 @@ impl WithinCaseTests {
     pub(super) fn of(scores: &[CaseTrials], passes: &[CaseTrials]) -> Self {
         let mut score = permutation_test(scores, SEED, MIN_DRAWS);
         let mut pass_rate = permutation_test(passes, SEED, MIN_DRAWS);
-        // A missing test counts as not significant in the correction.
-        let p_of = |test: &Option<PermutationTest>| test.map_or(1.0, |test| test.p_value);
-        let corrected = holm(&[p_of(&score), p_of(&pass_rate)]);
-        for (test, p_value) in [&mut score, &mut pass_rate].into_iter().zip(corrected) {
-            if let Some(test) = test {
-                test.p_value = p_value;
-            }
+        // One test needs no correction: checks alone give no scores.
+        if let (Some(score), Some(pass_rate)) = (&mut score, &mut pass_rate) {
+            let corrected = holm(&[score.p_value, pass_rate.p_value]);
+            (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
         }
         Self { score, pass_rate }
     }

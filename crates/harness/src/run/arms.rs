@@ -1,24 +1,26 @@
-//! Executes the two arms of an experiment, interleaving their trials in a given order.
+//! Executes the arms of an experiment, interleaving their trials in a given order.
 //!
 //! Each arm is a run with its own report. Neither the system under test nor the judge learns about
-//! the other arm.
+//! the other arms.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::sync::watch;
 
 use super::execute::{RunExecution, RunResults};
+use super::limits::{RunLimits, RunSpending};
 use super::observe::EventSender;
-use super::order::TrialSlot;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::RunHeader;
-use crate::experiment::{Arm, Arms};
 use crate::gate::RunGate;
 use crate::outcome::CaseResult;
+use crate::outcome::case::Interruption;
 
 /// One arm of an experiment.
 pub struct ArmRun {
@@ -30,58 +32,84 @@ pub struct ArmRun {
     pub events: EventSender,
     /// Cases that finished before the experiment was interrupted. They are not run again.
     pub recalled: Vec<Arc<CaseResult>>,
+    /// Its trials.
+    pub plan: Vec<PlannedCase>,
 }
 
-/// Runs the same plan in both arms, trial by trial in this order. For `cancel` see
-/// [`super::execute::execute`].
+/// A trial in the order of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArmTrial {
+    /// Position of the arm.
+    pub arm: usize,
+    /// Position in the plan of that arm.
+    pub position: usize,
+}
+
+/// Runs the trials of all arms in this order, within limits that all arms share. The number of an
+/// arm in the call log of its models is its position. For `cancel` see [`super::execute::execute`].
 pub async fn execute_arms(
-    arms: &Arms<ArmRun>,
-    plan: &[PlannedCase],
-    order: &[TrialSlot],
+    arms: &[ArmRun],
+    order: &[ArmTrial],
+    limits: RunLimits,
     cancel: watch::Receiver<bool>,
-) -> Arms<RunResults> {
-    let limit = arms.control.header.config.concurrency.max(1);
-    let start = |arm: Arm| {
-        let ArmRun { runner, header, events, recalled } = arms.of(arm);
-        let run = RunExecution::start(run_number(arm), runner, Arc::clone(header), events, &cancel);
-        run.emit_recalled(recalled);
-        run
-    };
-    let runs = Arms { control: start(Arm::Control), treatment: start(Arm::Treatment) };
-    let mut results = arms.as_ref().map(|arm| arm.recalled.clone());
-    let known = arms
-        .as_ref()
-        .map(|arm| -> BTreeSet<usize> { arm.recalled.iter().map(|case| case.index).collect() });
-    let cases = plan.len() / repeat_count(plan);
-    // Trials start lazily in the given order, at most `limit` at a time.
-    let trials = order.iter().copied().filter_map(|slot| {
-        let planned = plan.get(slot.position(cases))?;
-        // A resumed experiment skips finished trials but keeps the order of the others.
-        let arm = slot.arm;
-        let is_left = !known.of(arm).contains(&planned.index);
-        is_left.then(|| runs.of(arm).start_case(planned).map(move |case| (arm, case)))
+) -> Vec<RunResults> {
+    let Some(first) = arms.first() else { return Vec::new() };
+    let at_once = first.header.config.concurrency.max(1);
+    let mut spending = RunSpending::start(limits, first.header.prices.clone().unwrap_or_default());
+    let deadline = spending.deadline().map(|at| (at, spending.time_limit_message()));
+    let runs: Vec<RunExecution<'_>> = arms
+        .iter()
+        .enumerate()
+        .map(|(number, ArmRun { runner, header, events, recalled, .. })| {
+            let run = RunExecution::start(number, runner, Arc::clone(header), events, &cancel)
+                .with_deadline(deadline.clone());
+            run.emit_recalled(recalled);
+            run
+        })
+        .collect();
+    let mut results: Vec<Vec<Arc<CaseResult>>> =
+        arms.iter().map(|arm| arm.recalled.clone()).collect();
+    for case in results.iter().flatten() {
+        spending.add(case);
+    }
+    let known: Vec<BTreeSet<usize>> = arms
+        .iter()
+        .map(|arm| arm.recalled.iter().map(|case| case.index).collect())
+        .collect();
+    // A resumed experiment skips finished trials but keeps the order of the others.
+    let waiting: Vec<(usize, &PlannedCase)> = order
+        .iter()
+        .filter_map(|trial| Some((trial.arm, arms.get(trial.arm)?.plan.get(trial.position)?)))
+        .filter(|(arm, planned)| !known[*arm].contains(&planned.index))
+        .collect();
+    let stop = AtomicBool::new(spending.reached_limit(Instant::now()).is_some());
+    let mut begun = 0;
+    // Trials start lazily in the given order, and none does once a limit is reached.
+    let trials = (0..waiting.len()).map_while(|at| {
+        let goes_on = !stop.load(Ordering::Relaxed);
+        let (arm, planned) = waiting[at];
+        goes_on.then(|| runs[arm].start_case(planned).map(move |case| (arm, case)))
     });
-    let mut trials = stream::iter(trials).buffer_unordered(limit);
+    let mut trials = stream::iter(trials).buffer_unordered(at_once);
     while let Some((arm, case)) = trials.next().await {
-        results.of_mut(arm).push(case);
+        begun += 1;
+        spending.add(&case);
+        results[arm].push(case);
+        if spending.reached_limit(Instant::now()).is_some() {
+            stop.store(true, Ordering::Relaxed);
+        }
     }
     drop(trials);
-    let Arms { control, treatment } = runs;
-    Arms {
-        control: control.finish(results.control, &RunGate::Absolute, &[], None),
-        treatment: treatment.finish(results.treatment, &RunGate::Absolute, &[], None),
+    let limit = spending.reached_limit(Instant::now());
+    if let Some(why) = &limit {
+        for &(arm, planned) in &waiting[begun..] {
+            let why = Interruption::LimitReached(why.clone());
+            results[arm].push(runs[arm].skip_case(planned, &why));
+        }
     }
-}
-
-/// Returns the run number of an arm in the call log that both arms share.
-pub fn run_number(arm: Arm) -> usize {
-    match arm {
-        Arm::Control => 0,
-        Arm::Treatment => 1,
-    }
-}
-
-/// Returns the number of repeats in the plan; at least 1.
-fn repeat_count(plan: &[PlannedCase]) -> usize {
-    plan.last().and_then(|planned| planned.repeat).map_or(1, |repeat| repeat as usize)
+    let finish = |(run, results): (RunExecution<'_>, Vec<Arc<CaseResult>>)| {
+        let is_short = results.iter().any(|case| case.was_stopped_by_limit());
+        run.finish(results, &RunGate::Absolute, &[], limit.clone().filter(|_| is_short))
+    };
+    runs.into_iter().zip(results).map(finish).collect()
 }

@@ -205,6 +205,11 @@ impl<'a> RunExecution<'a> {
         Self { runner, header, events, cancel, deadline: None, number }
     }
 
+    /// Returns the run with a time at which cases in flight are closed, and the reason.
+    pub(super) fn with_deadline(self, deadline: Option<(Instant, String)>) -> Self {
+        Self { deadline, ..self }
+    }
+
     /// Reports the cases that finished before the run was interrupted.
     pub(super) fn emit_recalled(&self, cases: &[Arc<CaseResult>]) {
         if !cases.is_empty() {
@@ -244,7 +249,7 @@ impl<'a> RunExecution<'a> {
     }
 
     /// Records a case that is not started.
-    fn skip_case(&self, planned: &PlannedCase, why: &Interruption) -> Arc<CaseResult> {
+    pub(super) fn skip_case(&self, planned: &PlannedCase, why: &Interruption) -> Arc<CaseResult> {
         let case = Arc::new(self.new_case_run(planned).not_started(why.clone()));
         self.events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
         case

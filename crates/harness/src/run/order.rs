@@ -1,7 +1,6 @@
-//! The random order in which an experiment runs its trials, so that neither arm is always first and
-//! changes over time favour neither. Pure.
+//! The random order in which an experiment runs its trials, so that no arm is always first and
+//! changes over time favour none. Pure.
 
-use crate::experiment::Arm;
 use crate::scenario::draw::mix;
 
 /// One trial of an experiment.
@@ -11,8 +10,8 @@ pub struct TrialSlot {
     pub case: usize,
     /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// The arm.
-    pub arm: Arm,
+    /// Position of the arm, from 0.
+    pub arm: usize,
 }
 
 impl TrialSlot {
@@ -22,25 +21,26 @@ impl TrialSlot {
     }
 }
 
-/// Returns the order of all trials: in each round, every case once in both arms, in a fresh random
-/// order. The two trials of a case are adjacent. In half of a round's cases the control comes
-/// first, in the other half the treatment; the halves are drawn anew each round. The same seed
-/// gives the same order.
-pub fn interleave(cases: usize, repeats: u32, seed: u64) -> Vec<TrialSlot> {
+/// Returns the order of all trials: in each round, every case once in every arm, in a fresh random
+/// order. The trials of a case are adjacent. Each arm comes first in an equal share of a round's
+/// cases; the shares are drawn anew each round. The same seed gives the same order.
+pub fn interleave(cases: usize, repeats: u32, arms: usize, seed: u64) -> Vec<TrialSlot> {
+    if arms == 0 {
+        return Vec::new();
+    }
     let mut random = ShuffleRng(seed);
-    // With an odd number of cases, decides which arm leads in the larger half.
-    let coin = usize::from(random.below(2) == 1);
-    let mut slots = Vec::with_capacity(cases.saturating_mul(repeats as usize).saturating_mul(2));
+    // Where the cases cannot be shared equally, decides which arm leads in one more.
+    let coin = random.below(arms);
+    let mut slots = Vec::with_capacity(cases.saturating_mul(repeats as usize).saturating_mul(arms));
     for (round, repeat) in (1..=repeats).enumerate() {
         let mut order: Vec<usize> = (0..cases).collect();
         random.shuffle(&mut order);
         // Which arm is first is shuffled independently of the position in the round.
-        let mut firsts: Vec<usize> = (0..cases).map(|at| (at + round + coin) % 2).collect();
+        let mut firsts: Vec<usize> = (0..cases).map(|at| (at + round + coin) % arms).collect();
         random.shuffle(&mut firsts);
         for (case, first) in order.into_iter().zip(firsts) {
-            let mut arms = [Arm::Control, Arm::Treatment];
-            arms.rotate_left(first);
-            slots.extend(arms.map(|arm| TrialSlot { case, repeat, arm }));
+            let turned = (0..arms).map(|place| (first + place) % arms);
+            slots.extend(turned.map(|arm| TrialSlot { case, repeat, arm }));
         }
     }
     slots
@@ -76,38 +76,49 @@ mod tests {
     #[test]
     fn one_case_alternates() {
         for seed in 0..20 {
-            let slots = interleave(1, 4, seed);
-            let firsts: Vec<Arm> = slots.chunks(2).map(|pair| pair[0].arm).collect();
+            let slots = interleave(1, 4, 2, seed);
+            let firsts: Vec<usize> = slots.chunks(2).map(|pair| pair[0].arm).collect();
             assert!(firsts.windows(2).all(|pair| pair[0] != pair[1]), "{firsts:?}");
         }
-        let first = |seed| interleave(1, 1, seed)[0].arm;
-        assert!((0..20).any(|seed| first(seed) == Arm::Control));
-        assert!((0..20).any(|seed| first(seed) == Arm::Treatment));
-        assert_eq!(interleave(0, 5, 1), []);
+        for arms in [2, 3] {
+            let firsts: HashSet<usize> =
+                (0..40).map(|seed| interleave(1, 1, arms, seed)[0].arm).collect();
+            assert_eq!(firsts.len(), arms);
+        }
+        assert_eq!(interleave(0, 5, 2, 1), []);
+        assert_eq!(interleave(5, 5, 0, 1), []);
     }
 
     #[test]
     fn every_case_is_first_and_last_at_some_time() {
-        let firsts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, seed)[0].case).collect();
-        let lasts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, seed)[9].case).collect();
+        let firsts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, 2, seed)[0].case).collect();
+        let lasts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, 2, seed)[9].case).collect();
         assert_eq!((firsts.len(), lasts.len()), (5, 5));
-        assert_ne!(interleave(20, 1, 1), interleave(20, 1, 2));
+        assert_ne!(interleave(20, 1, 2, 1), interleave(20, 1, 2, 2));
     }
 
     proptest! {
         #[test]
-        fn each_trial_once_and_no_arm_favoured(cases in 1..30_usize, repeats in 1..6_u32, seed: u64) {
-            let slots = interleave(cases, repeats, seed);
-            prop_assert_eq!(&slots, &interleave(cases, repeats, seed));
-            prop_assert_eq!(slots.len(), 2 * cases * repeats as usize);
+        fn each_trial_once_and_no_arm_favoured(
+            cases in 1..30_usize,
+            repeats in 1..6_u32,
+            arms in 1..5_usize,
+            seed: u64,
+        ) {
+            let slots = interleave(cases, repeats, arms, seed);
+            prop_assert_eq!(&slots, &interleave(cases, repeats, arms, seed));
+            prop_assert_eq!(slots.len(), arms * cases * repeats as usize);
             let distinct: HashSet<TrialSlot> = slots.iter().copied().collect();
             prop_assert_eq!(distinct.len(), slots.len());
-            for round in slots.chunks(2 * cases) {
+            for round in slots.chunks(arms * cases) {
                 prop_assert!(round.iter().all(|slot| slot.repeat == round[0].repeat));
-                let pairs = round.chunks(2);
-                prop_assert!(pairs.clone().all(|pair| pair[0].case == pair[1].case));
-                let control = pairs.filter(|pair| pair[0].arm == Arm::Control).count();
-                prop_assert!(control.abs_diff(cases - control) <= 1, "{control} of {cases}");
+                let groups = round.chunks(arms);
+                prop_assert!(groups.clone().all(|group| group.iter().all(|s| s.case == group[0].case)));
+                let firsts: Vec<usize> = (0..arms)
+                    .map(|arm| groups.clone().filter(|group| group[0].arm == arm).count())
+                    .collect();
+                let least = firsts.iter().min().unwrap();
+                prop_assert!(firsts.iter().all(|count| count - least <= 1), "{:?}", firsts);
             }
         }
     }

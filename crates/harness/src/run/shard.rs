@@ -83,7 +83,7 @@ impl Shard {
     }
 
     /// Returns those of these ids that belong to this shard.
-    fn own_ids<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    pub fn own_ids<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
         let ids: BTreeSet<&str> = ids.collect();
         // Sorted by digest, because cases with adjacent names often take equally long.
         let mut mixed: Vec<(String, &str)> =

@@ -10,6 +10,7 @@ mod answer;
 pub mod chat;
 pub mod command;
 pub mod example;
+pub mod hermetic;
 pub mod http;
 pub mod identity;
 pub mod namespace;

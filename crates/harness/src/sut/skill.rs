@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::identity::{IdentityError, digest_of_fixtures};
-use super::{Fixture, FixtureSource};
+use super::{Fixture, FixtureSource, SutError};
 use selftest_text::digest;
 
 /// Name of a skill's file.
@@ -110,22 +110,82 @@ const AGENTS: [SkillAgent; 13] = [
     SkillAgent { programs: &["vibe", "mistral-vibe"], folder: ".vibe/skills" },
 ];
 
+/// Programs of agents that are told their model by `--model`.
+const TOLD_BY_FLAG: [&str; 10] = [
+    "claude",
+    "codex",
+    "copilot",
+    "cursor-agent",
+    "gemini",
+    "gemini-cli",
+    "goose",
+    "opencode",
+    "qwen",
+    "qwen-code",
+];
+
+/// Agents that look for skills nowhere.
+const WITHOUT_SKILLS: [&str; 6] =
+    ["aider", "mini", "mini-swe-agent", "plandex", "sweagent", "swe-agent"];
+
+/// Folders in which agents look for the skills of a project too, or did.
+const OTHER_FOLDERS: [&str; 7] = [
+    ".codex/skills",
+    ".cursor/skills",
+    ".gemini/skills",
+    ".github/skills",
+    ".opencode/skills",
+    ".roo/skills",
+    ".windsurf/skills",
+];
+
 /// Where an agent that is not in the table may look.
 const USUAL: [&str; 2] = [".claude/skills", ".agents/skills"];
 
 /// Returns the folders in which the agent of this command line looks for skills.
 pub(super) fn skill_folders(run: &[String]) -> Vec<&'static str> {
-    let names = |word: &String| {
+    let agent = program_names(run)
+        .find_map(|name| AGENTS.iter().find(|agent| agent.programs.contains(&name.as_str())));
+    agent.map_or_else(|| USUAL.to_vec(), |agent| vec![agent.folder])
+}
+
+/// Returns the flag by which the agent of this command line is told its model, if it has one.
+pub fn model_flag(run: &[String]) -> Option<&'static str> {
+    let mut names = program_names(run);
+    names.any(|name| TOLD_BY_FLAG.contains(&name.as_str())).then_some("--model")
+}
+
+/// Returns all folders in which some agent looks for the skills of a project.
+pub fn project_folders() -> Vec<&'static str> {
+    let mut folders: Vec<&str> = AGENTS.iter().map(|agent| agent.folder).collect();
+    folders.extend(OTHER_FOLDERS);
+    folders.sort_unstable();
+    folders.dedup();
+    folders
+}
+
+/// Refuses the agent of this command line if it looks for skills nowhere.
+pub(super) fn check_takes_skills(run: &[String]) -> Result<(), SutError> {
+    let Some(name) = program_names(run).find(|name| WITHOUT_SKILLS.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let what = format!("{name} looks for skills nowhere, so none can reach it");
+    Err(SutError::NotStarted { what, hint: Some(format!("agents that do: {}", agent_names())) })
+}
+
+/// Returns the names of the agents that look for skills.
+pub(super) fn agent_names() -> String {
+    AGENTS.map(|agent| agent.programs[0]).join(", ")
+}
+
+/// Returns the names of programs and packages in a command line.
+fn program_names(run: &[String]) -> impl Iterator<Item = String> + '_ {
+    run.iter().map(|word| {
         let word = word.rsplit(['/', '\\']).next().unwrap_or_default();
         // `@qwen-code/qwen-code@0.15` is a package with a version; `gemini.cmd` a script.
         let name = word.split('@').find(|part| !part.is_empty()).unwrap_or_default();
         name.split('.').next().unwrap_or_default().to_lowercase()
-    };
-    let agent = run
-        .iter()
-        .map(names)
-        .find_map(|name| AGENTS.iter().find(|agent| agent.programs.contains(&name.as_str())));
-    agent.map_or_else(|| USUAL.to_vec(), |agent| vec![agent.folder])
+    })
 }
 
 #[cfg(test)]
@@ -141,6 +201,17 @@ mod tests {
         assert_eq!(of(&["goose", "acp"]), [".goose/skills"]);
         assert_eq!(of(&["node", "C:\\bin\\gemini.cmd"]), [".agents/skills"]);
         assert_eq!(of(&["python3", "agent.py"]), USUAL);
+    }
+
+    #[test]
+    fn an_agent_without_skills_is_refused() {
+        let check =
+            |run: &[&str]| check_takes_skills(&run.iter().map(|&w| w.to_owned()).collect::<Vec<_>>());
+        let error = check(&["/usr/bin/aider", "--message", "{prompt}"]).unwrap_err();
+        assert_eq!(error.to_string(), "aider looks for skills nowhere, so none can reach it");
+        assert!(error.hint().unwrap().contains("claude, codex, gemini"), "{error:?}");
+        assert!(check(&["claude", "-p"]).is_ok());
+        assert!(check(&["python3", "agent.py"]).is_ok());
     }
 
     #[test]

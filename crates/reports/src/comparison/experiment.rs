@@ -1,6 +1,6 @@
 //! Comparison of an experiment's two arms, for programs and for a terminal. Pure.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::text::{ArmLabels, analysis_text, verdict};
 use super::trials;
@@ -63,7 +63,8 @@ impl SkillExperiment {
         let mut analysis = analyse(&all);
         let experiment = treatment.experiment.as_ref();
         let skill = experiment.map(|experiment| experiment.skill.clone()).unwrap_or_default();
-        let evidence = TreatmentEvidence::of(&skill, control, treatment);
+        let evidence =
+            TreatmentEvidence::of(&skill, control.cases.iter(), treatment.cases.iter());
         let blocked = evidence.blocked();
         if blocked.is_some() {
             (analysis.conclusion, analysis.scope) = (Conclusion::Blocked, None);
@@ -85,7 +86,7 @@ impl SkillExperiment {
 }
 
 /// Evidence that a skill reached the system under test in one arm, and not in the other.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreatmentEvidence {
     /// Where the skill was put: `in .claude/skills/ferry`. Absent if it was put nowhere.
     pub offered: Option<String>,
@@ -100,12 +101,17 @@ pub struct TreatmentEvidence {
 }
 
 impl TreatmentEvidence {
-    fn of(skill: &str, control: &ReportDocument, treatment: &ReportDocument) -> Self {
+    /// Collects the evidence from the cases without the skill and from those with it.
+    pub(crate) fn of<'a>(
+        skill: &str,
+        control: impl Iterator<Item = &'a CaseDocument>,
+        treatment: impl Iterator<Item = &'a CaseDocument>,
+    ) -> Self {
         let mut evidence = Self::default();
         let name = skill.rsplit(['/', '\\']).next().unwrap_or_default();
         let Ok(name) = CheckText::new(name) else { return evidence };
         let check = Check::new(CheckKind::SkillLoaded(name));
-        for case in treatment.cases.iter().filter(|case| has_answer(case)) {
+        for case in treatment.filter(|case| has_answer(case)) {
             evidence.trials += 1;
             let delivery = case.evidence.skill.as_ref();
             if let Some(delivery) = delivery {
@@ -118,14 +124,14 @@ impl TreatmentEvidence {
                 None => evidence.unknown += 1,
             }
         }
-        let leaked = control.cases.iter().filter(|case| loads(&check, case)).count();
+        let leaked = control.filter(|case| loads(&check, case)).count();
         evidence.leaked = u32::try_from(leaked).unwrap_or(u32::MAX);
         evidence
     }
 
     /// Returns why the experiment says nothing about the skill; `None` if the arms are what they
     /// should be.
-    fn blocked(&self) -> Option<String> {
+    pub(crate) fn blocked(&self) -> Option<String> {
         let Self { trials, used, unknown, leaked, .. } = *self;
         if leaked > 0 {
             let trials = plural(leaked, "trial");
@@ -155,7 +161,7 @@ impl TreatmentEvidence {
     }
 
     /// Returns the evidence in one line: `read in 14 of 16 trials, it lay in .claude/skills/ferry`.
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Self { trials, used, .. } = self;
         let place = self.offered.as_ref().map(|place| format!(", it lay {}", terminal(place, 300)));
         format!("read in {used} of {}{}", plural(*trials, "trial"), place.unwrap_or_default())

@@ -73,8 +73,8 @@ pub struct ComparedRun {
 /// Compares the cases of two runs; `None` if they have no case in common.
 pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> {
     let names = CaseNames::of([a, b]);
-    let mut trials = names.trials(a, Arm::Control);
-    trials.extend(names.trials(b, Arm::Treatment));
+    let mut trials = names.trials(a.cases.iter(), Arm::Control);
+    trials.extend(names.trials(b.cases.iter(), Arm::Treatment));
     let analysis = analyse(&trials);
     (!analysis.cases.is_empty()).then(|| RunComparison {
         a: side(a),
@@ -89,8 +89,19 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
 
 /// Returns the trials of one run, for an experiment whose arms are runs of the same cases.
 pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<ExperimentTrial> {
+    trials_where(report, arm, |_| true)
+}
+
+/// Returns the trials of these cases of a run.
+pub(crate) fn trials_where(
+    report: &ReportDocument,
+    arm: Arm,
+    keep: impl Fn(&CaseDocument) -> bool,
+) -> Vec<ExperimentTrial> {
     // Cases are matched by name, so the names of one report suffice here.
-    CaseNames::of([report]).trials(report, arm)
+    let names = CaseNames::of([report]);
+    let kept = report.cases.iter().filter(|case| keep(case));
+    names.trials(kept, arm)
 }
 
 /// Names of cases: the scenario ID, with a digest if several prompts share it.
@@ -107,11 +118,13 @@ impl<'a> CaseNames<'a> {
         Self(known)
     }
 
-    fn trials(&self, report: &ReportDocument, arm: Arm) -> Vec<ExperimentTrial> {
-        let ran = report
-            .cases
-            .iter()
-            .filter(|case| !matches!(case.status, CaseStatus::Skipped | CaseStatus::NotRun));
+    fn trials<'c>(
+        &self,
+        cases: impl Iterator<Item = &'c CaseDocument>,
+        arm: Arm,
+    ) -> Vec<ExperimentTrial> {
+        let ran =
+            cases.filter(|case| !matches!(case.status, CaseStatus::Skipped | CaseStatus::NotRun));
         ran.map(|case| self.trial(case, arm)).collect()
     }
 
@@ -152,10 +165,14 @@ fn duration(case: &CaseDocument) -> Option<u64> {
     steps.reduce(u64::saturating_add)
 }
 
-/// Returns the tokens used by the system under test, if every answer reports them.
+/// Returns the tokens used by the system under test, if every answer reports them: by the call of
+/// the built-in assistant, or as a program states them.
 fn tokens(case: &CaseDocument) -> Option<u64> {
-    let of_step = |usage: TokenUsage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
-    let steps = case.steps.iter().map(|step| of_step(step.reply.as_ref()?.call.as_ref()?.usage));
+    let of_call = |usage: TokenUsage| usage.prompt_tokens?.checked_add(usage.completion_tokens?);
+    let steps = case.steps.iter().map(|step| {
+        let reply = step.reply.as_ref()?;
+        reply.call.as_ref().map_or(reply.tokens, |call| of_call(call.usage))
+    });
     // One answer without a count would make the sum too low.
     let steps: Option<Vec<u64>> = steps.collect();
     steps?.into_iter().reduce(u64::saturating_add)

@@ -47,10 +47,15 @@ pub fn analysis_text(
     text.push('\n');
     text.extend(measures(analysis).map(|line| format!("{line}\n")));
     text.extend(analysis.within_cases().map(|line| format!("{line}\n")));
+    // Where checks alone decide there is no mean score that trials could be missing in.
+    let broken = match analysis.score.measure.cases {
+        0 => Arms::default(),
+        _ => analysis.broken,
+    };
     for (counts, what) in [
         (&analysis.unscored, "without a verdict, not in the averages"),
         (
-            &analysis.broken,
+            &broken,
             "decided without a score (by a check, a status or a timeout), not in the mean score",
         ),
     ] {

@@ -2,6 +2,7 @@
 
 pub(super) mod experiment;
 mod record;
+mod test;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::args::sessions::database;
 use crate::args::{GlobalArgs, StoreArgs};
 use crate::commands::improve::skills::experiment::ExperimentArgs;
 use crate::commands::improve::skills::record::RecordArgs;
+use crate::commands::improve::skills::test::SkillTestArgs;
 use crate::exit::Exit;
 use crate::ui;
 use crate::ui::{eprint, print};
@@ -33,6 +35,10 @@ pub enum SkillsAction {
     /// Test whether a skill helps: the same cases with and without it, in random order, judged blind
     #[command(after_help = EXITS)]
     Experiment(Box<ExperimentArgs>),
+    /// Test the skills of a repository: without each, as on the other branch, and as it is here, with
+    /// its siblings loaded
+    #[command(after_help = test::EXITS)]
+    Test(Box<SkillTestArgs>),
 }
 
 /// Actions on the records of skills in the database.
@@ -127,6 +133,7 @@ pub(super) async fn execute(
 ) -> Result<Exit, AppError> {
     let action = match action {
         SkillsAction::Kept(action) => action,
+        SkillsAction::Test(told) => return test::execute(told, args.json, global).await,
         SkillsAction::Experiment(told) => {
             return experiment::execute(told, args.json, global).await;
         }

@@ -73,7 +73,7 @@ impl SystemUnderTest for AcpSut {
                 hint: Some("set sut.acp.work_folder to copy".to_owned()),
             });
         }
-        let program = self.program.clone_with_skill(skill);
+        let program = self.program.clone_with_skill(skill)?;
         Ok(Arc::new(Self { program, only_reads: self.only_reads, shown: self.shown.clone() }))
     }
 

@@ -35,7 +35,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::project::{HiddenFiles, Workspace};
-use super::skill::{SKILL_FILE, Skill, skill_folders};
+use super::skill::{SKILL_FILE, Skill, check_takes_skills, skill_folders};
 use super::sut_settings::{
     ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, ProtocolSettings, WorkFolder,
 };
@@ -479,7 +479,7 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
-        Ok(Arc::new(self.clone_with_skill(skill)))
+        Ok(Arc::new(self.clone_with_skill(skill)?))
     }
 
     fn open<'a>(
@@ -491,9 +491,10 @@ impl SystemUnderTest for CommandSut {
 }
 
 impl CommandSut {
-    /// Returns the same program with this skill.
-    pub(in crate::sut) fn clone_with_skill(&self, skill: Arc<Skill>) -> Self {
-        Self { setup: Arc::clone(&self.setup), skill: Some(skill) }
+    /// Returns the same program with this skill, unless it is an agent that looks for none.
+    pub(in crate::sut) fn clone_with_skill(&self, skill: Arc<Skill>) -> Result<Self, SutError> {
+        check_takes_skills(&self.setup.settings.run)?;
+        Ok(Self { setup: Arc::clone(&self.setup), skill: Some(skill) })
     }
 
     /// Opens a session in the namespace of the task. Its program is not started yet.

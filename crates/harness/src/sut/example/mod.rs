@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 
 use super::answer::SeenAnswer;
 use super::project::ProjectFile;
-use super::skill::Skill;
+use super::skill::{Skill, agent_names};
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest};
 use answer::ExampleAnswer;
 use search::Library;
@@ -62,7 +62,10 @@ impl SystemUnderTest for ExampleSut {
     fn with_skill(&self, _: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
         Err(SutError::NotStarted {
             what: "the example agent takes no skills".to_owned(),
-            hint: Some("name your agent under `sut`, or set `sut.chat`".to_owned()),
+            hint: Some(format!(
+                "name your agent under `sut`, or set `sut.chat`; agents that take skills: {}",
+                agent_names()
+            )),
         })
     }
 

@@ -1,0 +1,365 @@
+//! The branch that skills are compared with, read by `git` without touching the work tree, the index
+//! or a hook.
+
+use std::io::Write as _;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use selftest_config::Environment;
+use tempfile::TempDir;
+
+use crate::error::AppError;
+use crate::skill_file::{SKILL_FILE, read_skill_text};
+use selftest_harness::sut::skill::Skill;
+use selftest_text::escape::terminal;
+use selftest_text::one_line;
+
+/// Variables that name the branch that a pull request goes to, in GitHub Actions, GitLab and
+/// Bitbucket.
+const TARGET_VARIABLES: [&str; 3] =
+    ["GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "BITBUCKET_PR_DESTINATION_BRANCH"];
+/// Branches that are tried if nothing names one.
+const USUAL_BRANCHES: [&str; 5] = ["origin/HEAD", "origin/main", "main", "origin/master", "master"];
+/// Maximum size of a skill on the other branch in bytes, and of its files.
+const MAX_BYTES: u64 = 64 << 20;
+const MAX_FILES: usize = 5_000;
+
+/// A git repository around a project.
+#[derive(Debug)]
+pub(super) struct GitRepository {
+    /// Its root, without links.
+    root: PathBuf,
+}
+
+/// The commit that skills are compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BaseCommit {
+    /// The branch as it was named.
+    pub name: String,
+    /// The last commit that both branches have.
+    pub commit: String,
+}
+
+/// A skill of the other branch, with the folder that it was written to.
+#[derive(Debug, Clone)]
+pub(super) struct BaseSkill {
+    pub skill: Arc<Skill>,
+    /// Removed with the last reference.
+    _folder: Arc<TempDir>,
+}
+
+impl GitRepository {
+    /// Returns the repository around a folder, if there is one and git can be used.
+    pub(super) fn around(folder: &Path) -> Result<Self, AppError> {
+        let output = run(folder, &["rev-parse", "--show-toplevel"], &[])?;
+        let root = text(&output);
+        let root = Path::new(root.trim_end_matches(['\n', '\r']));
+        let root = root.canonicalize().map_err(|error| {
+            AppError::usage(anyhow!("the git repository {}: {error}", root.display()))
+        })?;
+        Ok(Self { root })
+    }
+
+    /// Returns the last commit that HEAD shares with a branch: the named one, or the one that the CI
+    /// system or git says, or `None` if none is there.
+    pub(super) fn base(
+        &self,
+        named: Option<&str>,
+        environment: &Environment,
+    ) -> Result<Option<BaseCommit>, AppError> {
+        let target = TARGET_VARIABLES.iter().find_map(|name| {
+            environment.variables.get(*name).filter(|branch| !branch.is_empty())
+        });
+        let candidates: Vec<String> = match (named, target) {
+            (Some(name), _) => vec![name.to_owned(), format!("origin/{name}")],
+            (None, Some(name)) => vec![format!("origin/{name}"), name.clone()],
+            (None, None) => USUAL_BRANCHES.map(str::to_owned).to_vec(),
+        };
+        // A name that looks like an option would be one.
+        let exists = |name: &&String| {
+            let commit = format!("{name}^{{commit}}");
+            !name.starts_with('-') && self.git(&["rev-parse", "--verify", "--quiet", &commit]).is_ok()
+        };
+        let Some(found) = candidates.iter().find(exists) else {
+            let Some(missing) = named.or(target.map(String::as_str)) else { return Ok(None) };
+            let shown = terminal(missing, 100);
+            return Err(AppError::usage(anyhow!("git knows no branch or commit `{shown}`"))
+                .hint(Some(FETCH_ALL)));
+        };
+        let commit = self.git(&["merge-base", "HEAD", found]).map_err(|_| {
+            let shown = terminal(found, 100);
+            AppError::usage(anyhow!("HEAD and `{shown}` have no common commit here"))
+                .hint(Some(FETCH_ALL))
+        })?;
+        let commit = text(&commit).trim().to_owned();
+        Ok(Some(BaseCommit { name: one_line(named.unwrap_or(found), 100), commit }))
+    }
+
+    /// Returns all files that differ from a commit, those that git does not know yet among them.
+    pub(super) fn changed_files(&self, base: &BaseCommit) -> Result<Vec<PathBuf>, AppError> {
+        let diff = [
+            "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", &base.commit,
+            "--",
+        ];
+        let new = ["ls-files", "-z", "--others", "--exclude-standard"];
+        let mut changed = Vec::new();
+        for arguments in [&diff[..], &new[..]] {
+            let names = self.git(arguments)?;
+            let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+            changed.extend(names.map(|name| self.root.join(path_of(name))));
+        }
+        Ok(changed)
+    }
+
+    /// Reads a skill as it is in a commit; `None` if it is not there. The inner error says why it
+    /// cannot be used.
+    pub(super) fn skill_at(
+        &self,
+        base: &BaseCommit,
+        folder: &Path,
+    ) -> Result<Option<Result<BaseSkill, String>>, AppError> {
+        let Ok(below) = folder.strip_prefix(&self.root) else { return Ok(None) };
+        let files = match self.files_at(base, below)? {
+            Ok(files) => files,
+            Err(why) => return Ok(Some(Err(why))),
+        };
+        if !files.iter().any(|file| file.path == Path::new(SKILL_FILE)) {
+            return Ok(None);
+        }
+        let written = self.write_files(&files, folder)?;
+        let home = written.path().join(folder.file_name().unwrap_or("skill".as_ref()));
+        let skill = read_skill_text(&home.join(SKILL_FILE));
+        let skill = skill.map(|skill| BaseSkill { skill: Arc::new(skill), _folder: Arc::new(written) });
+        Ok(Some(skill.map_err(|why| format!("as it is on {}: {why}", base.name))))
+    }
+
+    /// Lists the files below a folder of the repository in a commit. The inner error says that there
+    /// are too many.
+    fn files_at(
+        &self,
+        base: &BaseCommit,
+        below: &Path,
+    ) -> Result<Result<Vec<StoredFile>, String>, AppError> {
+        let prefix = below.to_string_lossy();
+        let mut arguments = vec!["ls-tree", "-r", "-z", "-l", "--full-tree", &base.commit, "--"];
+        arguments.extend((!prefix.is_empty()).then_some(&*prefix));
+        let listed = self.git(&arguments)?;
+        let files: Vec<StoredFile> = listed
+            .split(|byte| *byte == 0)
+            .filter_map(|entry| StoredFile::parse(entry, below))
+            .collect();
+        let bytes: u64 = files.iter().map(|file| file.size).sum();
+        if files.len() > MAX_FILES || bytes > MAX_BYTES {
+            return Ok(Err(format!(
+                "as it is on {}: it has more than {MAX_FILES} files or {} MiB",
+                base.name,
+                MAX_BYTES >> 20
+            )));
+        }
+        Ok(Ok(files))
+    }
+
+    /// Writes files to a new folder outside of the repository, below the name of theirs.
+    fn write_files(&self, files: &[StoredFile], folder: &Path) -> Result<TempDir, AppError> {
+        let failed =
+            |error: std::io::Error| AppError::setup(anyhow!("cannot write a skill to compare with: {error}"));
+        let written = tempfile::Builder::new().prefix("selftest-base-").tempdir().map_err(failed)?;
+        let home = written.path().join(folder.file_name().unwrap_or("skill".as_ref()));
+        let ids: String = files.iter().map(|file| format!("{}\n", file.id)).collect();
+        let contents = run(&self.root, &["cat-file", "--batch"], ids.as_bytes())?;
+        let mut rest = &contents[..];
+        for file in files {
+            let content = next_blob(&mut rest).ok_or_else(|| {
+                AppError::setup(anyhow!("git gave no content of {}", file.path.display()))
+            })?;
+            let path = home.join(&file.path);
+            path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+            file.write(&path, content).map_err(failed)?;
+        }
+        Ok(written)
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, AppError> {
+        run(&self.root, arguments, &[])
+    }
+}
+
+/// What to do about a branch that a shallow clone does not have.
+const FETCH_ALL: &str = "fetch it with its history: `fetch-depth: 0` of actions/checkout, or \
+                         `git fetch --unshallow origin`";
+
+/// A file in a commit.
+struct StoredFile {
+    id: String,
+    /// Below the folder that was asked for.
+    path: PathBuf,
+    size: u64,
+    kind: StoredKind,
+}
+
+enum StoredKind {
+    Plain,
+    Executable,
+    Link,
+}
+
+impl StoredFile {
+    /// Parses `100644 blob ID SIZE<TAB>PATH`. Submodules are left out.
+    fn parse(entry: &[u8], below: &Path) -> Option<Self> {
+        let tab = entry.iter().position(|byte| *byte == b'\t')?;
+        let head = std::str::from_utf8(&entry[..tab]).ok()?;
+        let mut words = head.split_whitespace();
+        let (mode, "blob", id, size) = (words.next()?, words.next()?, words.next()?, words.next()?)
+        else {
+            return None;
+        };
+        let path = path_of(&entry[tab + 1..]).strip_prefix(below).ok()?.to_owned();
+        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let kind = match mode {
+            "120000" => StoredKind::Link,
+            "100755" => StoredKind::Executable,
+            _ => StoredKind::Plain,
+        };
+        is_inside.then_some(Self { id: id.to_owned(), path, size: size.parse().ok()?, kind })
+    }
+
+    #[cfg(unix)]
+    fn write(&self, path: &Path, content: &[u8]) -> std::io::Result<()> {
+        use std::os::unix::ffi::OsStrExt as _;
+        use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+        if matches!(self.kind, StoredKind::Link) {
+            return symlink(std::ffi::OsStr::from_bytes(content), path);
+        }
+        let mode = if matches!(self.kind, StoredKind::Executable) { 0o755 } else { 0o644 };
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(mode).open(path)?.write_all(content)
+    }
+
+    #[cfg(not(unix))]
+    fn write(&self, path: &Path, content: &[u8]) -> std::io::Result<()> {
+        std::fs::write(path, content)
+    }
+}
+
+/// Takes the next object off the output of `git cat-file --batch`.
+fn next_blob<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let size = std::str::from_utf8(&rest[..end]).ok()?.rsplit(' ').next()?.parse::<usize>().ok()?;
+    let content = rest.get(end + 1..(end + 1).checked_add(size)?)?;
+    *rest = rest.get(end + 2 + size..)?;
+    Some(content)
+}
+
+#[cfg(unix)]
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs git in a folder and returns its output.
+fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppError> {
+    let mut command = Command::new("git");
+    // Neither a program of the repository nor a repository of the caller's environment has a say.
+    command
+        .args(["--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF"] {
+        command.env_remove(name);
+    }
+    let started = command.spawn();
+    let mut child = started.map_err(|error| AppError::setup(anyhow!("cannot start git: {error}")))?;
+    let stdin = child.stdin.take();
+    // Written beside the reading, because a full pipe would stop both.
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        child.wait_with_output()
+    });
+    let output = output.map_err(|error| AppError::setup(anyhow!("git: {error}")))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = terminal(&one_line(&text(&output.stderr), 300), 300);
+    let first = arguments.first().copied().unwrap_or_default();
+    Err(AppError::usage(anyhow!("git {first} failed: {said}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(folder: &Path, arguments: &[&str]) {
+        let who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
+        let done = Command::new("git").args(who).args(arguments).current_dir(folder).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+
+    fn write(folder: &Path, path: &str, text: &str) {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// A repository whose branch changes one skill of two and adds a third.
+    fn repository() -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        git(&root, &["init", "-q"]);
+        write(&root, "skills/ferry/SKILL.md", "old");
+        write(&root, "skills/ferry/references/times.md", "10:40");
+        write(&root, "skills/tide/SKILL.md", "tide");
+        git(&root, &["add", "-A"]);
+        git(&root, &["commit", "-qm", "one"]);
+        git(&root, &["checkout", "-qb", "work"]);
+        write(&root, "skills/ferry/SKILL.md", "new");
+        git(&root, &["commit", "-qam", "two"]);
+        write(&root, "skills/gull/SKILL.md", "gull");
+        (folder, root)
+    }
+
+    #[test]
+    fn the_other_branch_is_read_without_touching_this_one() {
+        let (_folder, root) = repository();
+        let repository = GitRepository::around(&root.join("skills")).unwrap();
+        let base = repository.base(None, &Environment::default()).unwrap().unwrap();
+        assert_eq!(base.name, "main");
+        let changed = repository.changed_files(&base).unwrap();
+        assert_eq!(changed, [root.join("skills/ferry/SKILL.md"), root.join("skills/gull/SKILL.md")]);
+        let at = |name: &str| repository.skill_at(&base, &root.join("skills").join(name)).unwrap();
+        let ferry = at("ferry").unwrap().unwrap();
+        assert_eq!((&*ferry.skill.text, &*ferry.skill.name), ("old", "ferry"));
+        let laid = ferry.skill.laid_for(&["claude".to_owned()]);
+        assert_eq!(laid[1].path, ".claude/skills/ferry/references/times.md");
+        assert!(at("gull").is_none());
+        assert_eq!(std::fs::read_to_string(root.join("skills/ferry/SKILL.md")).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_branch_that_is_not_there() {
+        let (_folder, root) = repository();
+        let repository = GitRepository::around(&root).unwrap();
+        for name in ["nowhere", "--output=x"] {
+            let error = repository.base(Some(name), &Environment::default()).unwrap_err().render(false);
+            assert!(error.contains("git knows no branch") && error.contains("fetch-depth"), "{error}");
+        }
+        let empty = tempfile::tempdir().unwrap();
+        assert!(GitRepository::around(empty.path()).is_err());
+    }
+}
