@@ -154,7 +154,7 @@ async fn index(store: &Store) {
         });
         let indexed = IndexedSession {
             session_id: format!("{session:08x}-0000-4000-8000-00000000c0de"),
-            counts_at: "2026-11-22T10:00:00Z".parse().unwrap(),
+            counts_at: "2026-11-22T10:00:00Z".parse().ok(),
             events: events.collect(),
         };
         let path = format!("/sessions/{session}.jsonl");

@@ -59,11 +59,8 @@ fn grade(path: &Path) -> Vec<GradeRecord> {
 }
 
 fn grade_source(source: &SessionSource) -> Vec<GradeRecord> {
-    let context = GradingContext {
-        session_file: "x",
-        modified: "2026-01-01T00:00:00Z".parse().unwrap(),
-        graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
-    };
+    let context =
+        GradingContext { session_file: "x", graded_at: "2026-01-01T00:00:00Z".parse().unwrap() };
     let redactor = Redactor::default();
     let mut heuristic = RuleGrader::new(context, GradeWeights::default(), &redactor);
     read(source, &mut heuristic).unwrap();
@@ -259,7 +256,6 @@ fn errors_and_outcomes_of_recorded_sessions() {
     for found in find_session_files(&[folder], |problem| panic!("{problem}")) {
         let context = GradingContext {
             session_file: "x",
-            modified: "2026-01-01T00:00:00Z".parse().unwrap(),
             graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
         };
         let redactor = Redactor::default();

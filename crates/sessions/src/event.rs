@@ -23,7 +23,9 @@ pub struct SessionHead {
     pub cwd: Option<String>,
     /// Session that this one was continued or started from.
     pub parent: Option<String>,
-    /// Earliest time in the session. A time without a zone is read as UTC.
+    /// Date of the session: its earliest time, else the time in the name of its file. A time
+    /// without a zone is read as UTC, and one that cannot be right counts as none. A session
+    /// without a date is undated and belongs to no day and no week.
     pub start: Option<Timestamp>,
     /// Latest time in the session.
     pub end: Option<Timestamp>,

@@ -1,6 +1,7 @@
 //! Passes events from a reader to a sink. The feed numbers events, pairs calls with results and
 //! counts what is skipped. It must not collect events, so that memory stays bounded.
 
+use super::dating;
 use super::event::{Event, EventOrigin, EventRole, SessionHead, ToolOutcome, ToolResult};
 use super::lineage::LineageTracker;
 use super::naming::SessionNaming;
@@ -230,7 +231,10 @@ impl<'s> SessionFeed<'s> {
             id if id.is_empty() => self.naming.final_id(head.start),
             id => id,
         };
+        // Both are of the recorded times, so that an id and a copy do not depend on the name or the
+        // clock.
         head.lineage = self.lineage.finish(&head.id, head.start);
+        dating::set_date(&mut head, self.naming.path(), selftest_clock::now());
         self.naming.end_session();
         self.finished += 1;
         self.events = 0;

@@ -12,6 +12,7 @@ mod bounded;
 mod collect;
 mod condense;
 mod content;
+mod dating;
 mod detect;
 mod digest;
 mod entry;

@@ -68,6 +68,11 @@ impl SessionNaming {
         }
     }
 
+    /// Returns the path of the source.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the file name without folders and extensions.
     pub(super) fn stem(&self) -> &str {
         &self.stem

@@ -77,7 +77,7 @@ pub struct SessionRow {
     pub task_type: Option<TaskType>,
     /// Start of the request.
     pub task_summary: Option<String>,
-    /// Time under which the session is counted; `None` in rows of other programs.
+    /// Date of the session; `None` if it is undated, and in rows of other programs.
     pub counts_at: Option<Timestamp>,
     /// Duration in seconds.
     pub duration_seconds: Option<f64>,

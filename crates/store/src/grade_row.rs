@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-
 use super::files::MAX_PATH;
 use super::row::{Columns, Record, read_from, record};
 use super::statement::{ToValue as _, Value, params, stored_as};
@@ -122,9 +120,8 @@ impl Record for GradeDetails {
         if let Some(task_type) = row.optional("task_type") {
             details.task_type = task_type;
         }
-        if let Some(counts_at) = row.optional("counts_at") {
-            details.counts_at = counts_at;
-        }
+        // Rows of other programs have only the start.
+        details.counts_at = row.optional("counts_at").or_else(|| row.optional("session_start"));
         details.lineage = row.json("lineage").unwrap_or_default();
         Ok(details)
     }
@@ -133,8 +130,7 @@ impl Record for GradeDetails {
 /// Builds details for a row without them, such as those of the original program. Each tool and
 /// error class counts once, as that program counts them: a lower bound.
 fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
-    let (graded_at, tools): (Timestamp, Vec<String>) =
-        (row.get("graded_at")?, row.get("tools_with_errors")?);
+    let tools: Vec<String> = row.get("tools_with_errors")?;
     let summary: Option<String> = row.get("task_summary")?;
     // Errors can only be attributed if there is exactly one tool.
     let tool = match tools.as_slice() {
@@ -156,7 +152,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
         agent: UNKNOWN_AGENT.to_owned(),
         project: None,
         task_type: summary.as_deref().map_or(TaskType::General, TaskType::from_request),
-        counts_at: row.optional("session_start").unwrap_or(graded_at),
+        counts_at: row.optional("session_start"),
         messages: 0,
         tool_calls: 0,
         rejected_calls: 0,

@@ -52,12 +52,20 @@ impl Store {
         to: Timestamp,
         agent: Option<&str>,
     ) -> Result<Rows<GradeRecord>, StoreError> {
-        // Rows of other programs have no `counts_at`. Their own times come in many formats and can
-        // only be compared after parsing.
+        // Rows of other programs have no `counts_at`, and undated ones neither. The times of other
+        // programs come in many formats and can only be compared after parsing.
         let query = "WHERE (counts_at >= $1 AND counts_at < $2 OR counts_at IS NULL) \
                      AND (CAST($3 AS TEXT) IS NULL OR agent = $3)";
         let mut rows = self.find::<GradeRecord>(query, params![from, to, agent]).await?;
-        rows.items.retain(|grade| (from..to).contains(&grade.details.counts_at));
+        rows.items.retain(|grade| grade.is_in(&(from..to)));
+        rows.items.sort_by(compare_by_time);
+        Ok(rows)
+    }
+
+    /// Returns every grade, undated ones too, optionally of one agent.
+    pub async fn all_grades(&self, agent: Option<&str>) -> Result<Rows<GradeRecord>, StoreError> {
+        let query = "WHERE (CAST($1 AS TEXT) IS NULL OR agent = $1)";
+        let mut rows = self.find::<GradeRecord>(query, params![agent]).await?;
         rows.items.sort_by(compare_by_time);
         Ok(rows)
     }
@@ -81,15 +89,15 @@ impl Store {
         self.fetch(query, params![from, to], read).await.map(drop)
     }
 
-    /// Returns up to `limit` grades with the latest count times, newest first, optionally of one
-    /// agent.
+    /// Returns up to `limit` grades, newest first and undated ones last, optionally of one agent.
     pub async fn latest_grades(
         &self,
         limit: u64,
         agent: Option<&str>,
     ) -> Result<Rows<GradeRecord>, StoreError> {
         let agent_is = "(CAST($1 AS TEXT) IS NULL OR agent = $1)";
-        // Rows of other programs have no `counts_at`; they are sorted after reading.
+        // Rows of other programs have no `counts_at`; they are sorted after reading. So are undated
+        // ones.
         let others = GradeRecord::select(&format!("WHERE counts_at IS NULL AND {agent_is}"));
         let ours = GradeRecord::select(&format!(
             "WHERE counts_at IS NOT NULL AND {agent_is} \
@@ -105,7 +113,7 @@ impl Store {
     /// Returns the latest time at which a grade is counted.
     pub async fn newest_counts_at(&self) -> Result<Option<Timestamp>, StoreError> {
         let newest = self.latest_grades(1, None).await?.items;
-        Ok(newest.first().map(|grade| grade.details.counts_at))
+        Ok(newest.first().and_then(GradeRecord::started_at))
     }
 }
 

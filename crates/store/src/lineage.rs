@@ -266,7 +266,7 @@ impl Store {
         Ok(self.fetch(query, [], read).await?.items)
     }
 
-    /// Counts graded sessions without a date, which belong to no week.
+    /// Counts graded sessions without a date, which belong to no day and no week.
     pub async fn undated_sessions(&self) -> Result<u64, StoreError> {
         let query = "SELECT COUNT(*) AS count FROM session_grades WHERE session_start IS NULL";
         self.count(query, []).await

@@ -52,6 +52,7 @@ const MIGRATIONS: &[Change] = changes![
     "0016_scores",
     "0017_session_labels",
     "0018_pattern_days",
+    "0019_dates",
 ];
 
 impl Change {

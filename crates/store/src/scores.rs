@@ -73,8 +73,7 @@ impl Store {
                          AND session_id IN (SELECT session_id FROM grade_overrides)";
         let mut grades = self.foreign_grades(from, to, agent).await?;
         let corrected = self.find::<GradeRecord>(corrected, params![agent]).await?.items;
-        let is_in = |grade: &GradeRecord| (from..to).contains(&grade.details.counts_at);
-        grades.extend(corrected.into_iter().filter(is_in));
+        grades.extend(corrected.into_iter().filter(|grade| grade.is_in(&(from..to))));
         Ok(grades)
     }
 
@@ -88,7 +87,7 @@ impl Store {
     ) -> Result<Vec<GradeRecord>, StoreError> {
         let foreign = "WHERE counts_at IS NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1)";
         let mut grades = self.find::<GradeRecord>(foreign, params![agent]).await?.items;
-        grades.retain(|grade| (from..to).contains(&grade.details.counts_at));
+        grades.retain(|grade| grade.is_in(&(from..to)));
         Ok(grades)
     }
 }

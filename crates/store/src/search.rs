@@ -102,8 +102,8 @@ pub struct IndexedEvent {
 pub struct IndexedSession {
     /// Session id in the store.
     pub session_id: String,
-    /// Time under which the session is counted.
-    pub counts_at: Timestamp,
+    /// Date of the session. Undated ones are found last, and never by a time.
+    pub counts_at: Option<Timestamp>,
     /// Events in the order of their numbers.
     pub events: Vec<IndexedEvent>,
 }
@@ -178,6 +178,9 @@ struct HitRows {
 
 /// A session with its first hits, and whether there are more.
 type SearchResultRow = (SearchedSession, Vec<SearchHit>, bool);
+
+/// Dates are later than this, so a search up to a time finds no undated session.
+const EARLIEST_DATE: Timestamp = Timestamp::constant(1, 0);
 
 /// Returns the first row number of a second.
 fn first_id_of(at: Timestamp) -> i64 {
@@ -277,7 +280,9 @@ impl Store {
     /// Returns a page of sessions in which single events match all words and facets.
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage, StoreError> {
         let matching = self.engine.match_expression(query);
-        let least = query.since.map_or(0, first_id_of);
+        // Undated sessions come before every dated one.
+        let any_date = query.until.is_some().then_some(EARLIEST_DATE);
+        let least = query.since.or(any_date).map_or(0, first_id_of);
         // Row numbers encode the time, so time filters become ranges of numbers.
         let mut below =
             query.until.map_or(i64::MAX, first_id_of).min(query.after.unwrap_or(i64::MAX));
@@ -437,7 +442,7 @@ async fn first_free_id(
     writing: &mut WriteTransaction,
     session: &IndexedSession,
 ) -> Result<i64, StoreError> {
-    let (mut first, span) = (first_id_of(session.counts_at), id_span(session));
+    let (mut first, span) = (session.counts_at.map_or(0, first_id_of), id_span(session));
     let end = first + IN_SECOND;
     // Ranges never overlap, so the one that starts last also ends last.
     let query = "SELECT CAST(last_id AS TEXT) FROM session_transcripts WHERE first_id < $1 \

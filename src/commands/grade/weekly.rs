@@ -21,7 +21,9 @@ pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Resu
     if setup.json {
         let patterns = grader.identify_patterns(days).await?;
         let summary = grader.grade_summary(days).await?;
-        let json = json!({ "days": days, "summary": summary, "patterns": patterns });
+        let undated = grader.store().undated_sessions().await?;
+        let json =
+            json!({ "days": days, "undated": undated, "summary": summary, "patterns": patterns });
         print(&format!("{json:#}\n"))?;
     } else {
         print(&grader.grades_summary(days).await?)?;

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use selftest_app::AppError;
 use selftest_sessions::{
     Event, EventOrigin, EventRole, ReadNotes, SessionHead, SessionSink, ToolOutcome,
@@ -10,6 +9,7 @@ use selftest_sessions::{
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 use serde::Serialize;
 
 use super::find;
@@ -33,9 +33,6 @@ struct Row {
     request: String,
     /// Parts of its file that could not be used.
     notes: ReadNotes,
-    /// Its start time; without times, the modification time of its file.
-    #[serde(skip)]
-    at: Timestamp,
 }
 
 /// Counts the sessions of one source.
@@ -46,7 +43,6 @@ struct Counter {
     tool_errors: u64,
     request: String,
     file: String,
-    modified: Timestamp,
     rows: Vec<Row>,
 }
 
@@ -65,9 +61,8 @@ impl SessionSink for Counter {
 
     fn end(&mut self, head: SessionHead) {
         let this = std::mem::take(self);
-        (self.rows, self.file, self.modified) = (this.rows, this.file, this.modified);
+        (self.rows, self.file) = (this.rows, this.file);
         self.rows.push(Row {
-            at: head.start.unwrap_or(self.modified),
             head,
             file: self.file.clone(),
             messages: this.messages,
@@ -80,8 +75,8 @@ impl SessionSink for Counter {
 
     fn restart(&mut self) {
         let this = std::mem::take(self);
-        let Self { file, modified, rows, .. } = this;
-        *self = Self { file, modified, rows, ..Self::default() };
+        let Self { file, rows, .. } = this;
+        *self = Self { file, rows, ..Self::default() };
     }
 }
 
@@ -95,23 +90,27 @@ pub(super) fn list(
     let since = args.since.as_ref().map(|text| moment(text, selftest_clock::now())).transpose()?;
     let mut found = find(roots);
     found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
-    let mut rows: Vec<Row> = Vec::new();
+    let (mut rows, mut dated): (Vec<Row>, usize) = (Vec::new(), 0);
     for found in &found {
-        if (limit > 0 && rows.len() >= limit) || !found.may_contain_session_since(since) {
+        // Undated ones come last, so they do not end the search for dated ones.
+        if (limit > 0 && dated >= limit) || !found.may_contain_session_since(since) {
             break;
         }
-        let (file, modified) = (found.source.path().display().to_string(), found.modified());
-        let mut counter = Counter { file, modified, ..Counter::default() };
+        let file = found.source.path().display().to_string();
+        let mut counter = Counter { file, ..Counter::default() };
         // What is no session is no line of the list; `grade` says why.
         let Ok(reading) = selftest_sessions::read(&found.source, &mut counter) else { continue };
         let is_asked_for = |row: &Row| {
             args.agent.as_ref().is_none_or(|agent| row.head.agent == *agent)
-                && since.is_none_or(|since| row.at >= since)
+                && since.is_none_or(|since| row.head.start.is_some_and(|start| start >= since))
         };
         let asked_for = counter.rows.into_iter().filter(is_asked_for);
+        let before = rows.len();
         rows.extend(asked_for.map(|row| Row { notes: reading.notes.clone(), ..row }));
+        dated += rows[before..].iter().filter(|row| row.head.start.is_some()).count();
     }
-    rows.sort_by_key(|row| std::cmp::Reverse(row.at));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.head.start));
+    let undated = rows.len() - dated;
     if limit > 0 {
         rows.truncate(limit);
     }
@@ -126,6 +125,9 @@ pub(super) fn list(
         nothing_found(roots);
     } else {
         print(&table(&rows))?;
+        if undated > 0 {
+            eprint(&format!("{} without a date, listed last\n", plural(undated as u64, "session")));
+        }
     }
     warn_of_losses(&rows);
     Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })

@@ -120,7 +120,7 @@ pub(super) fn session(number: u64) -> GradeRecord {
                 ["ledger", "parser", "site"][usize::try_from(number % 3).unwrap()]
             )),
             task_type,
-            counts_at: start,
+            counts_at: Some(start),
             messages: calls * 2,
             tool_calls: calls,
             rejected_calls: 0,
@@ -308,7 +308,7 @@ pub(super) fn contents() -> Contents {
     let mut hostile = session(3);
     SCRIPT_ID.clone_into(&mut hostile.session_id);
     hostile.task_summary = Some(SCRIPT.to_owned());
-    hostile.details.counts_at = at("2026-08-01T08:00:00Z");
+    hostile.details.counts_at = Some(at("2026-08-01T08:00:00Z"));
     grades.push(hostile);
     let made = GradeOverride {
         session_id: GRADED.to_owned(),

@@ -81,9 +81,9 @@ fn gap(
     let evidence = sessions.iter().map(|number| {
         let session = demo::session(*number);
         GapEvidence {
+            at: session.started_at().unwrap(),
             session_id: session.session_id,
             event: Some(7 + number),
-            at: session.details.counts_at,
             words: words.to_owned(),
         }
     });

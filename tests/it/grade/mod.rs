@@ -18,6 +18,7 @@ mod watch;
 mod agreement;
 mod alerts;
 mod cost;
+mod dates;
 mod labels;
 mod overrides;
 mod real_week;

@@ -37,7 +37,7 @@ fn the_list_begins_with_the_newest() {
             (row["id"].as_str().unwrap(), count("tool_calls"), count("tool_errors"))
         })
         .collect();
-    assert_eq!(rows, [("chat-ae82791d", 0, 0), (&*id(1), 1, 0), (&*id(2), 3, 3)]);
+    assert_eq!(rows, [(&*id(1), 1, 0), (&*id(2), 3, 3), ("chat-ae82791d", 0, 0)]);
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn less_of_the_list() {
         (&["--limit=2"][..], 2),
         (&["--limit=0"], 3),
         (&["--agent=chat"], 1),
-        (&["--since=2026-11-17"], 3),
-        // All of these files were written since; that one has no other time.
-        (&["--since=2026-11-17T11:00:00Z"], 1),
+        // The chat has no date, whenever its file was written.
+        (&["--since=2026-11-17"], 2),
+        (&["--since=2026-11-17T11:00:00Z"], 0),
         (&["--since=1h"], 0),
     ] {
         let words = [&["list", "--json"], words].concat();

@@ -52,7 +52,7 @@ fn without_a_scan_nothing_is_graded() {
 #[test]
 fn one_agent_only() {
     let chat = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"Hello!"}]"#;
-    let workspace = three().file("sessions/chat.json", chat);
+    let workspace = three().file("sessions/chat-2026-11-24.json", chat);
     let _ = workspace.clone().grade(&["latest"]).run().exit(0);
     let json = workspace.grade(&["summary", "--agent=chat", "--json"]).run().exit(0).json();
     assert_eq!(completed(&json).1, Some(1));

@@ -49,7 +49,7 @@ pub(crate) fn record(
             agent: "agent".to_owned(),
             project: Some("/work/site".to_owned()),
             task_type,
-            counts_at: at,
+            counts_at: Some(at),
             messages: 4,
             tool_calls: 0,
             rejected_calls: 0,
@@ -106,8 +106,8 @@ impl GradeRecord {
 
     /// Moves the session to another time.
     pub(crate) fn at(mut self, at: &str) -> Self {
-        self.details.counts_at = at.parse().unwrap();
-        self.session_start = Some(self.details.counts_at);
+        self.details.counts_at = Some(at.parse().unwrap());
+        self.session_start = self.details.counts_at;
         self
     }
 }

@@ -79,8 +79,9 @@ pub struct GradeDetails {
     pub project: Option<String>,
     /// Task type, inferred from the first request.
     pub task_type: TaskType,
-    /// Time at which the session counts in reports: its start, or the last change of its file.
-    pub counts_at: Timestamp,
+    /// Date at which the session counts; absent if it is undated.
+    #[serde(default)]
+    pub counts_at: Option<Timestamp>,
     /// Number of events with text, of any role.
     pub messages: u64,
     /// Number of tool calls.
@@ -135,10 +136,15 @@ impl GradeRecord {
         verdicts.reduce(|one, other| one && other)
     }
 
-    /// Returns the start of the session, or `None` if it is unknown. Undated sessions belong to no
-    /// week; [`GradeDetails::counts_at`] only places them in lists.
+    /// Returns the date of the session, by which every command sorts, selects and counts it. One
+    /// without a date is listed last and belongs to no day and no week.
     pub fn started_at(&self) -> Option<Timestamp> {
-        self.session_start
+        self.details.counts_at
+    }
+
+    /// Returns true if the session has a date in this period.
+    pub fn is_in(&self, period: &std::ops::Range<Timestamp>) -> bool {
+        self.started_at().is_some_and(|at| period.contains(&at))
     }
 }
 
@@ -272,7 +278,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             agent: "test".to_owned(),
             project: None,
             task_type: TaskType::General,
-            counts_at: at,
+            counts_at: Some(at),
             messages: 6,
             tool_calls: 2,
             rejected_calls: 0,

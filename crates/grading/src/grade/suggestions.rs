@@ -339,7 +339,7 @@ mod tests {
         let week: Week = "2026-W47".parse().unwrap();
         let records: Vec<GradeRecord> = two_months()
             .into_iter()
-            .filter(|record| Week::containing(record.details.counts_at) == week)
+            .filter(|record| record.started_at().map(Week::containing) == Some(week))
             .collect();
         let mut found = of(&records);
         let texts: Vec<&str> = found.items.iter().map(|item| item.text.as_str()).collect();

@@ -245,7 +245,7 @@ fn session_info(grade: &GradeRecord, prices: &ModelPrices, quoting: QuoteLimit) 
         model: grade.model.as_deref().map(clip_name),
         task_type: grade.details.task_type.name(),
         request: quoting.quote_optional(grade.task_summary.as_deref()),
-        started_at: grade.session_start,
+        started_at: grade.started_at(),
         duration_seconds: grade.duration_seconds,
         messages: grade.details.messages,
         tokens: SessionTokens::of(grade),

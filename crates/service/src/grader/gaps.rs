@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{GraderOptions, SelfGrader, scan_signals};
+use super::{GraderOptions, SelfGrader, SignalMessage, scan_signals};
 use selftest_grading::improve::detect::{KnownRequest, RepeatedRequest, detect, has_reappeared};
 use selftest_grading::improve::gap::{DetectedGap, GapKind, GapStatus, SkillGap};
 use selftest_grading::improve::gap_settings::GapSettings;
@@ -20,6 +20,8 @@ const MAX_GAPS: u64 = 10_000;
 pub struct GapDetection {
     /// Number of graded sessions considered.
     pub sessions: u64,
+    /// Number of graded sessions without a date, which are in no period and so not considered.
+    pub undated: u64,
     /// Number of messages in which users repeated a request.
     pub repeated_requests: u64,
     /// Number of new gaps.
@@ -73,6 +75,7 @@ impl SelfGrader {
         gaps.retain(|gap| ids.contains(&gap.id));
         Ok(GapDetection {
             sessions: records.len() as u64,
+            undated: self.store.undated_sessions().await?,
             repeated_requests: requests.len() as u64,
             new,
             reopened: reopened.len() as u64,
@@ -96,12 +99,10 @@ impl SelfGrader {
         };
         let repeated = scan.found.into_iter().filter(|one| one.signals.repetition == Some(true));
         let requests = repeated
-            .map(|one| RepeatedRequest {
-                session_id: one.session_id,
-                event: one.event,
-                // A message without a time comes from a file that was changed in this period.
-                at: one.time.unwrap_or(since),
-                text: one.text,
+            .filter_map(|one| {
+                let at = one.time.or(one.session_date)?;
+                let SignalMessage { session_id, event, text, .. } = one;
+                Some(RepeatedRequest { session_id, event, at, text })
             })
             .filter(|one| since <= one.at && one.at < to);
         (requests.collect(), scan.problems)

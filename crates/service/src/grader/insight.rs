@@ -16,6 +16,7 @@ use selftest_grading::grade::{
 };
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
+use selftest_text::wording::plural;
 
 /// Number of earlier weeks that a report covers: its charts show twelve.
 const WEEKS_BEFORE: i64 = 12;
@@ -79,11 +80,17 @@ impl SelfGrader {
     /// Returns a text summary of the last days.
     pub async fn grades_summary(&self, days: u32) -> Result<String, StoreError> {
         let grades = self.grades_of_last(days).await?;
-        Ok(summary_text(
+        let text = summary_text(
             days,
             &GradeSummary::from_records(&grades),
             &GradePatterns::from_records(&grades),
-        ))
+        );
+        Ok(match self.store.undated_sessions().await? {
+            0 => text,
+            undated => {
+                format!("{text}\n{} without a date not counted\n", plural(undated, "session"))
+            }
+        })
     }
 
     /// Returns the numbers of the last days.
@@ -224,7 +231,7 @@ impl SelfGrader {
         let from = end.checked_sub(span).unwrap_or(Timestamp::MIN);
         let grades = self.store.grades_between(from, end, None).await?.items;
         let weeks: BTreeSet<Week> =
-            grades.iter().map(|grade| Week::containing(grade.details.counts_at)).collect();
+            grades.iter().filter_map(GradeRecord::started_at).map(Week::containing).collect();
         let mut missed = Vec::new();
         for week in weeks {
             let stored = self.store.weekly_report(week.first_day()).await?;
@@ -292,7 +299,7 @@ impl SelfGrader {
         &self,
     ) -> Result<(Vec<GradeRecord>, Vec<GradeOverride>, Vec<QualityGrade>), StoreError> {
         let agent = self.options.agent.as_deref();
-        let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
+        let grades = self.store.all_grades(agent).await?.items;
         let made = self.store.overrides().await?.items;
         Ok((grades, made, self.store.quality_grades().await?.items))
     }

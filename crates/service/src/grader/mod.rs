@@ -79,8 +79,7 @@ const BATCH_TIMEOUT: Duration = Duration::from_millis(50);
 pub struct GraderOptions {
     /// Folders and files with sessions.
     pub sources: Vec<PathBuf>,
-    /// Only sessions that started at this time or later. The date of the file is used if a session
-    /// has no times.
+    /// Only sessions with a date at this time or later.
     pub since: Option<Timestamp>,
     /// Only sessions of this agent.
     pub agent: Option<String>,

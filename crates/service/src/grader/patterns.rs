@@ -30,7 +30,9 @@ pub async fn patterns(
     let mut foreign: BTreeMap<Date, Vec<GradeRecord>> = BTreeMap::new();
     for grade in store.foreign_grades(from, to, None).await? {
         let grade = overrides::apply(grade, &made);
-        foreign.entry(day_of(grade.details.counts_at)).or_default().push(grade);
+        if let Some(at) = grade.started_at() {
+            foreign.entry(day_of(at)).or_default().push(grade);
+        }
     }
     let mut tally = PatternTally::default();
     let (first, mut last) = (day_of(from), day_of(to));
@@ -117,7 +119,7 @@ async fn read(
 }
 
 /// Returns the sort key of a session in a list with the newest first.
-fn newest_first_key(grade: &GradeRecord) -> (std::cmp::Reverse<Timestamp>, &str) {
+fn newest_first_key(grade: &GradeRecord) -> (std::cmp::Reverse<Option<Timestamp>>, &str) {
     (std::cmp::Reverse(grade.details.counts_at), &grade.session_id)
 }
 

@@ -50,7 +50,7 @@ pub(super) struct ScanTask {
 pub(super) struct SessionFilter {
     /// Only sessions of this agent.
     pub(super) agent: Option<String>,
-    /// Only sessions that started at this time or later.
+    /// Only sessions with a date at this time or later.
     pub(super) since: Option<Timestamp>,
 }
 
@@ -61,7 +61,7 @@ impl SessionFilter {
 
     pub(super) fn matches(&self, grade: &GradeRecord) -> bool {
         self.agent.as_ref().is_none_or(|agent| grade.details.agent == *agent)
-            && self.since.is_none_or(|since| grade.details.counts_at >= since)
+            && self.since.is_none_or(|since| grade.started_at().is_some_and(|at| at >= since))
     }
 }
 
@@ -127,8 +127,7 @@ fn examine(found: &SessionFile, task: &ScanTask) -> Option<ExaminedFile> {
         }
         other => other.clone(),
     };
-    let modified = Timestamp::from_nanosecond(found.modified_ns.into()).unwrap_or(task.now);
-    let context = GradingContext { session_file: &path, modified, graded_at: task.now };
+    let context = GradingContext { session_file: &path, graded_at: task.now };
     let mut heuristic = RuleGrader::new(context, task.weights, &task.redactor);
     let reading = selftest_sessions::read(&source, &mut heuristic);
     let digest = match &source {

@@ -46,6 +46,9 @@ pub struct SignalMessage {
     /// Time of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Timestamp>,
+    /// Date of the session.
+    #[serde(skip)]
+    pub session_date: Option<Timestamp>,
     /// Signals of the message.
     #[serde(flatten)]
     pub signals: MessageSignals,
@@ -98,8 +101,8 @@ pub fn scan_signals(options: &GraderOptions) -> SignalScan {
             if options.agent.as_ref().is_some_and(|agent| *agent != heard.agent) {
                 continue;
             }
-            let start = heard.start.unwrap_or_else(|| file.modified());
-            if options.since.is_some_and(|since| start < since) {
+            let is_since = |since| heard.start.is_some_and(|start| start >= since);
+            if !options.since.is_none_or(is_since) {
                 continue;
             }
             match positions.get(&(heard.agent.clone(), heard.session_id.clone())) {
@@ -169,6 +172,7 @@ impl SessionSink for SignalCollector<'_> {
                 file: self.file.to_owned(),
                 event: event.number,
                 time: event.time,
+                session_date: None,
                 signals,
                 text: one_line(&self.redactor.apply(&event.text), MAX_SHOWN),
             });
@@ -185,6 +189,7 @@ impl SessionSink for SignalCollector<'_> {
         for message in &mut heard.found {
             message.session_id.clone_from(&head.id);
             message.agent.clone_from(&head.agent);
+            message.session_date = head.start;
         }
         (heard.session_id, heard.agent, heard.start) = (head.id, head.agent, head.start);
         self.heard.push(heard);

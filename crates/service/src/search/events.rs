@@ -34,7 +34,7 @@ pub(super) struct IndexFacts {
 
 /// Builds index entries for the requested sessions.
 pub(super) struct SessionIndexer<'w> {
-    wanted: &'w HashMap<String, (Timestamp, IndexFacts)>,
+    wanted: &'w HashMap<String, (Option<Timestamp>, IndexFacts)>,
     redactor: &'w Redactor,
     events: Vec<IndexedEvent>,
     bytes: usize,
@@ -44,7 +44,7 @@ pub(super) struct SessionIndexer<'w> {
 impl<'w> SessionIndexer<'w> {
     /// Creates an indexer for the sessions with these ids.
     pub(super) fn new(
-        wanted: &'w HashMap<String, (Timestamp, IndexFacts)>,
+        wanted: &'w HashMap<String, (Option<Timestamp>, IndexFacts)>,
         redactor: &'w Redactor,
     ) -> Self {
         Self { wanted, redactor, events: Vec::new(), bytes: 0, sessions: Vec::new() }
@@ -181,7 +181,7 @@ mod tests {
         );
         let details =
             IndexFacts { agent: "chat".to_owned(), project: Some("/work/shop".to_owned()) };
-        let wanted = HashMap::from([("demo".to_owned(), (Timestamp::UNIX_EPOCH, details))]);
+        let wanted = HashMap::from([("demo".to_owned(), (Some(Timestamp::UNIX_EPOCH), details))]);
         let redactor = Redactor::default();
         let mut indexer = SessionIndexer::new(&wanted, &redactor);
         read(&SessionSource::bytes("demo.json", session), &mut Renamed(&mut indexer)).unwrap();

@@ -120,7 +120,7 @@ impl SearchIndex {
             let (agent, project) = (grade.details.agent, grade.details.project);
             (grade.session_id, (counts_at, IndexFacts { agent, project }))
         });
-        let wanted: HashMap<String, (Timestamp, IndexFacts)> = wanted.collect();
+        let wanted: HashMap<String, (Option<Timestamp>, IndexFacts)> = wanted.collect();
         let (path, redactor) = (file.path.clone(), self.redactor.clone());
         let read = tokio::task::spawn_blocking(move || read(&path, &wanted, &redactor)).await;
         indexing.files += 1;
@@ -165,7 +165,7 @@ impl SearchIndex {
 /// Reads the requested sessions of a file.
 fn read(
     path: &str,
-    wanted: &HashMap<String, (Timestamp, IndexFacts)>,
+    wanted: &HashMap<String, (Option<Timestamp>, IndexFacts)>,
     redactor: &Redactor,
 ) -> Result<Vec<IndexedSession>, TranscriptError> {
     let found = find_source(path)?;

@@ -34,7 +34,8 @@ async fn filled(on: &Databases) -> Store {
     let store = on.store().await;
     let sessions = (0_u8..12).map(|number| {
         let mut grade = grade_at(&format!("s{number:02}"), "2026-11-20T08:00:00Z");
-        grade.details.counts_at += jiff::SignedDuration::from_hours(i64::from(number / 2));
+        let later = jiff::SignedDuration::from_hours(i64::from(number / 2));
+        grade.details.counts_at = grade.details.counts_at.map(|at| at + later);
         grade.details.agent = ["pi", "codex", "hermes"][usize::from(number % 3)].to_owned();
         grade.details.task_type = TaskType::ALL[usize::from(number % 4)];
         grade.task_completed = number % 2 == 0;

@@ -88,7 +88,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
     assert_eq!(original.details.agent, "unknown");
     assert_eq!((original.outcome, original.is_task()), (TaskOutcome::Unknown, true));
     assert_eq!(original.details.task_type, TaskType::Refactoring);
-    assert_eq!(original.details.counts_at, at("2026-03-29T10:00:00Z"));
+    assert_eq!(original.started_at(), Some(at("2026-03-29T10:00:00Z")));
     assert_eq!(original.details.tools["terminal"], ToolUse { calls: 1, errors: 1 });
     assert_eq!(original.details.errors[0].tool, "terminal");
     let march = store.grades_between(at(MARCH.0), at(MARCH.1), None).await.unwrap();
@@ -161,5 +161,5 @@ async fn what_is_odd_elsewhere_counts_as_absent() {
     assert!(kept.task_completed);
     assert_eq!(kept.details.agent, "pi");
     assert_eq!(kept.details.task_type, TaskType::Debugging, "from the summary");
-    assert_eq!(kept.details.counts_at, kept.graded_at);
+    assert_eq!(kept.started_at(), None);
 }

@@ -69,7 +69,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
             agent: "pi".to_owned(),
             project: Some("/work/site".to_owned()),
             task_type: TaskType::Debugging,
-            counts_at: at("2026-11-20T08:00:00Z"),
+            counts_at: Some(at("2026-11-20T08:00:00Z")),
             messages,
             tool_calls: 7,
             rejected_calls: 1,
@@ -108,7 +108,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
 /// A grade counted at that time.
 fn grade_at(session_id: &str, time: &str) -> GradeRecord {
     let mut grade = grade(session_id, &format!("/s/{session_id}.json"), 3);
-    grade.details.counts_at = at(time);
+    grade.details.counts_at = Some(at(time));
     grade.session_kind = SessionKind::Task;
     grade.session_start = Some(at(time));
     grade

@@ -148,6 +148,7 @@ async fn sessions_without_a_date_are_counted(on: &Databases) {
     let store = on.store().await;
     let mut undated = session("/s/a.json", "a", 3);
     undated.grades[0].session_start = None;
+    undated.grades[0].details.counts_at = None;
     store.save(&[undated, session("/s/b.json", "b", 3)]).await.unwrap();
     assert_eq!(store.undated_sessions().await.unwrap(), 1);
     assert_eq!(store.grade("a").await.unwrap().unwrap().started_at(), None);
@@ -172,6 +173,7 @@ async fn grades_and_files_come_back_as_they_were(on: &Databases) {
     let mut given = session("/s/a.json", "a", 3);
     given.grades[0].error_types.clear();
     given.grades[0].session_start = None;
+    given.grades[0].details.counts_at = None;
     given.grades[0].duration_seconds = None;
     assert_eq!(store.save(std::slice::from_ref(&given)).await.unwrap(), []);
     assert_eq!(store.grade("a").await.unwrap().unwrap(), given.grades[0]);

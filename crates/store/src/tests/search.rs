@@ -26,8 +26,11 @@ async fn add(store: &Store, id: &str, time: &str, events: &[(u64, &str)]) {
     let events = events.iter().map(|(number, text)| {
         event(*number, text, if text.contains("cargo") { std::slice::from_ref(&bash) } else { &[] })
     });
-    let session =
-        IndexedSession { session_id: id.to_owned(), counts_at: at(time), events: events.collect() };
+    let session = IndexedSession {
+        session_id: id.to_owned(),
+        counts_at: Some(at(time)),
+        events: events.collect(),
+    };
     store.index_file(file, &[session]).await.unwrap();
 }
 
@@ -124,7 +127,7 @@ async fn the_index_goes_with_the_session_and_follows_the_file(on: &Databases) {
     assert_eq!(count("session_texts").await, 7, "the texts of what is gone are gone");
     let session = |text: &str| IndexedSession {
         session_id: "renewed".to_owned(),
-        counts_at: at("2026-11-02T10:00:00Z"),
+        counts_at: Some(at("2026-11-02T10:00:00Z")),
         events: vec![event(1, text, &[])],
     };
     store.index_file(&expected, &[session("first words")]).await.unwrap();

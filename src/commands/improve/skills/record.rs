@@ -166,6 +166,9 @@ async fn sessions(setup: &Setup, args: &SessionArgs) -> Result<Exit, AppError> {
             derived.answered
         ))?;
     }
+    if !setup.json && derived.undated > 0 {
+        eprint(&format!("{} without a date not recorded\n", plural(derived.undated, "use")));
+    }
     if derived.files == 0 {
         nothing_found(&sources);
     }

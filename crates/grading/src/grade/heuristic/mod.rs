@@ -42,8 +42,6 @@ pub enum GradingResult {
 pub struct GradingContext<'a> {
     /// Path of the file, as displayed and stored.
     pub session_file: &'a str,
-    /// Last modification of the file. Used for sessions without timestamps.
-    pub modified: Timestamp,
     /// Current time.
     pub graded_at: Timestamp,
 }
@@ -188,7 +186,7 @@ impl RuleGrader<'_> {
                 agent: one_line(&head.agent, 80),
                 project: head.cwd.as_deref().map(&redact),
                 task_type: TaskType::from_task(&request.text, &tally.work),
-                counts_at: head.start.unwrap_or(self.context.modified),
+                counts_at: head.start,
                 messages: tally.messages,
                 tool_calls: tally.tool_calls,
                 rejected_calls: tally.rejected,
@@ -244,7 +242,7 @@ pub fn warm_up() {
 fn grade_sample() -> Vec<GradingResult> {
     let redactor = Redactor::default();
     let now = Timestamp::UNIX_EPOCH;
-    let context = GradingContext { session_file: "sample.jsonl", modified: now, graded_at: now };
+    let context = GradingContext { session_file: "sample.jsonl", graded_at: now };
     let mut rules = RuleGrader::new(context, GradeWeights::default(), &redactor);
     let source = SessionSource::bytes("sample.jsonl", SAMPLE);
     let _ = selftest_sessions::read(&source, &mut rules);

@@ -70,7 +70,6 @@ impl Script {
     fn grading(self) -> GradingResult {
         let context = GradingContext {
             session_file: "/s/s1.jsonl",
-            modified: "2026-11-17T00:00:00Z".parse().unwrap(),
             graded_at: "2026-11-18T00:00:00Z".parse().unwrap(),
         };
         let redactor = Redactor::default();
@@ -107,7 +106,7 @@ fn a_plain_success() {
     assert_eq!(record.duration_seconds, Some(90.0));
     assert_eq!(record.task_summary.as_deref(), Some("Please fix the login bug"));
     assert_eq!(record.details.task_type, TaskType::Debugging);
-    assert_eq!(record.details.counts_at.to_string(), "2026-11-16T10:00:00Z");
+    assert_eq!(record.started_at().unwrap().to_string(), "2026-11-16T10:00:00Z");
     let done = evidence(&record, GradePoint::SaysDone);
     assert_eq!((done.event, done.worth), (Some(3), 1.0));
     assert!(done.words.starts_with("All done"));

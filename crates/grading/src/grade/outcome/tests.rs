@@ -30,7 +30,7 @@ use Does::{Asks, Edits, IsJudged, IsStopped, Runs, Says, Writes};
 fn grade(steps: &[Does]) -> GradeRecord {
     let redactor = Redactor::default();
     let at = jiff::Timestamp::UNIX_EPOCH;
-    let context = GradingContext { session_file: "s.jsonl", modified: at, graded_at: at };
+    let context = GradingContext { session_file: "s.jsonl", graded_at: at };
     let mut heuristic = RuleGrader::new(context, GradeWeights::default(), &redactor);
     let mut number = 0;
     for step in steps {

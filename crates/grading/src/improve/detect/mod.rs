@@ -60,7 +60,8 @@ pub fn detect(
     known: &[KnownRequest],
     settings: &GapSettings,
 ) -> Vec<DetectedGap> {
-    let mut records: Vec<&GradeRecord> = records.iter().filter(|record| record.is_task()).collect();
+    let is_counted = |record: &&GradeRecord| record.is_task() && record.started_at().is_some();
+    let mut records: Vec<&GradeRecord> = records.iter().filter(is_counted).collect();
     // Newest first, so that the newest sessions are kept as evidence.
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
     let mut gaps = tool_errors(&records, settings);
@@ -281,7 +282,8 @@ fn gap_evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvi
     GapEvidence {
         session_id: record.session_id.clone(),
         event,
-        at: record.details.counts_at,
+        // Undated records are left out before.
+        at: record.started_at().unwrap_or_default(),
         words: one_line(words, MAX_WORDS),
     }
 }

@@ -191,14 +191,14 @@ pub struct ScoredSessions {
 
 impl ScoredSessions {
     /// Converts a single graded session, with overrides applied. Returns `None` if rates exclude
-    /// the session or it is older than the window.
+    /// the session, or if it is undated or older than the window.
     pub fn from_grade(
         record: &GradeRecord,
         to: Timestamp,
         settings: &RoutingSettings,
     ) -> Option<Self> {
         let (from, earliest) = trend_windows(to, settings);
-        let at = record.details.counts_at;
+        let at = record.started_at()?;
         (record.is_task() && earliest <= at).then(|| Self {
             task_type: record.details.task_type,
             is_recent: from <= at,

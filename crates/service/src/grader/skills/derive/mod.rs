@@ -43,6 +43,8 @@ pub struct DerivedCounts {
     pub sessions: u64,
     /// Number of executions in them.
     pub executions: u64,
+    /// Number of executions without a date, which are not recorded.
+    pub undated: u64,
     /// Number of executions followed by a user message.
     pub answered: u64,
     /// Folders that could not be read, with the reason.
@@ -98,15 +100,20 @@ fn read(
             if options.agent.as_ref().is_some_and(|agent| *agent != head.agent) {
                 continue;
             }
-            let fallback = head.start.or(head.end).unwrap_or_else(|| file.modified());
-            if options.since.is_some_and(|since| fallback < since) {
+            let is_since = |since| head.start.is_some_and(|start| start >= since);
+            if !options.since.is_none_or(is_since) {
                 continue;
             }
             derived.sessions += 1;
             for one in uses {
+                // Skills are compared week by week, and an undated use belongs to none.
+                let Some(at) = one.at.or(head.start) else {
+                    derived.undated += 1;
+                    continue;
+                };
                 derived.answered += u64::from(one.next.is_some());
                 let session = (head.agent.as_str(), head.id.as_str());
-                records.push(execution_record(one, session, fallback, redactor, user_id));
+                records.push(execution_record(one, session, at, redactor, user_id));
             }
         }
         if !records.is_empty() && sender.blocking_send(records).is_err() {
@@ -119,7 +126,7 @@ fn read(
 fn execution_record(
     one: SkillUse,
     (agent, session_id): (&str, &str),
-    fallback: Timestamp,
+    at: Timestamp,
     redactor: &Redactor,
     user_id: &str,
 ) -> SkillRecord {
@@ -145,7 +152,7 @@ fn execution_record(
         conversation_turns: Some(one.turns),
         execution_time_ms: one.milliseconds,
         error_message: error,
-        created_at: one.at.unwrap_or(fallback),
+        created_at: at,
     };
     SkillRecord::Execution {
         skill: SkillRef::Observed { skill_name: one.skill },
