@@ -8,7 +8,7 @@ use super::statement::{ToValue as _, Value, params, stored_as};
 use super::{ColumnError, bound, lineage};
 use selftest_grading::grade::{
     ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
-    TaskOutcome, TaskType, ToolUse,
+    OutcomeState, TaskOutcome, TaskType, ToolUse,
 };
 use selftest_sessions::{SessionLineage, TokenCounts};
 
@@ -162,6 +162,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
         longest_error_run: 0,
         tokens: TokenCounts::default(),
         evidence: Vec::new(),
+        state: OutcomeState::Unknown,
         outcome_evidence: Vec::new(),
         corrections: 0,
         lineage: SessionLineage::default(),

@@ -4,8 +4,7 @@ mod quality;
 mod watch;
 mod weekly;
 
-use crate::args::run::share;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{ArgGroup, Args, Subcommand};
@@ -20,6 +19,7 @@ use selftest_text::one_line;
 use selftest_text::wording::plural;
 use serde_json::json;
 
+use crate::args::run::share;
 use crate::args::sessions::{database, nothing_found, options};
 use crate::args::{DatabaseArgs, GlobalArgs, SessionArgs, StoreArgs};
 use crate::exit::Exit;
@@ -79,7 +79,8 @@ pub enum GradeAction {
     },
     /// Let a model grade one session: problem solved, tests added, code clean, edge cases
     Session {
-        /// Its id or id prefix
+        /// Its id or id prefix; or a file, which without --model is graded by rules
+        #[arg(value_name = "SESSION|FILE")]
         session: String,
         /// The model; default: grade.quality.model of the configuration
         #[arg(long, value_name = "NAME")]
@@ -168,6 +169,8 @@ struct Setup<'a> {
     roots: Vec<PathBuf>,
     /// Folder of the weekly reports.
     weekly_folder: PathBuf,
+    /// The session is named by its file.
+    is_file: bool,
 }
 
 pub(super) async fn execute(
@@ -218,6 +221,7 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, AppError> 
         GradeAction::Watch { quiet, interval, once } => {
             watch::watch(setup, *quiet, *interval, *once).await
         }
+        GradeAction::Session { model: None, .. } if setup.is_file => setup.cards().await,
         GradeAction::Session { .. } | GradeAction::Backfill { .. } | GradeAction::Recent { .. } => {
             quality::act(action, setup).await
         }
@@ -261,12 +265,21 @@ impl<'a> Setup<'a> {
             }
             options.sources = paths.iter().map(|path| project.path(path)).collect();
         }
+        let file = match action {
+            GradeAction::Session { session, .. } => Some(project.path(Path::new(session))),
+            _ => None,
+        };
+        let file = file.filter(|path| path.is_file());
+        let is_file = file.is_some();
+        if let Some(path) = file {
+            options.sources = vec![path];
+        }
         let roots = options.sources.clone();
         let weekly_folder = project.shown_path(&options.settings.weekly_folder);
         let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
         let grader = grader.with_rubric(rubric_in_use(&project)).await?;
         let StoreArgs { json, database } = store;
-        Ok(Self { grader, sessions, json: *json, database, project, roots, weekly_folder })
+        Ok(Self { grader, sessions, json: *json, database, project, roots, weekly_folder, is_file })
     }
 
     /// Grades everything that is new.
@@ -275,6 +288,22 @@ impl<'a> Setup<'a> {
         let scan = self.grader.grade_new_sessions(&mut bar).await?;
         bar.finish();
         Ok(scan)
+    }
+
+    /// Grades the named file by rules and shows all that was seen of each session.
+    async fn cards(&self) -> Result<Exit, AppError> {
+        let mut scan = self.scan().await?;
+        if scan.unchanged > 0 {
+            scan.grades = self.grader.grades_of_sources().await?;
+        }
+        if self.json || scan.grades.is_empty() {
+            return self.show(&scan);
+        }
+        for grade in &scan.grades {
+            show(self, &grade.session_id).await?;
+        }
+        eprint(&coverage_words(&scan));
+        Ok(Exit::Passed)
     }
 
     /// Shows what was graded now, and says what was not.

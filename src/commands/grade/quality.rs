@@ -48,6 +48,21 @@ async fn one_session(
     session: &str,
     model: Option<&str>,
 ) -> Result<Exit, AppError> {
+    // A file is named instead of a session: it has one, or the id is needed.
+    let mut of_file = None;
+    if setup.is_file {
+        setup.scan().await?;
+        let grades = setup.grader.grades_of_sources().await?;
+        let [grade] = &grades[..] else {
+            return Err(AppError::usage(anyhow!(
+                "{} has {}, expected one\nhint: name one by its id",
+                one_line(session, 400),
+                plural(grades.len() as u64, "session")
+            )));
+        };
+        of_file = Some(grade.session_id.clone());
+    }
+    let session = of_file.as_deref().unwrap_or(session);
     // The session may be newer than the last scan.
     let found = if let Ok(found) = find(setup, session).await {
         found

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use selftest_grading::grade::spending::ModelTokens;
 use selftest_grading::grade::{
     AlertSettings, ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeField,
-    GradeLevel, GradeOverride, GradePoint, GradeRecord, OutcomeEvidence, OutcomeSign, QualityGrade,
+    GradeLevel, GradeOverride, GradePoint, GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState, QualityGrade,
     ReportRules, ScanCoverage, SessionKind, SuggestionRules, TaskOutcome, TaskType, ToolUse, Week,
     WeeklyReport,
 };
@@ -133,6 +133,7 @@ pub(super) fn session(number: u64) -> GradeRecord {
             longest_error_run: errors.min(4),
             tokens: selftest_sessions::TokenCounts::default(),
             evidence: evidence(done, errors, calls),
+            state: OutcomeState::Unknown,
             outcome_evidence: outcome_evidence(outcome(number, done), calls),
             corrections: u64::from(!done),
             lineage: selftest_sessions::SessionLineage::default(),

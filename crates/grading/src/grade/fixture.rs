@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
-    TaskOutcome, TaskType,
+    OutcomeState, TaskOutcome, TaskType,
 };
 use selftest_sessions::TokenCounts;
 
@@ -59,6 +59,7 @@ pub(crate) fn record(
             longest_error_run: 0,
             tokens: TokenCounts::default(),
             evidence: Vec::new(),
+            state: OutcomeState::Unknown,
             outcome_evidence: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::SessionLineage::default(),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::share::total;
 use super::spending::ModelTokens;
 use super::{
-    ErrorCause, ErrorClass, GradeLevel, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome,
-    TaskType,
+    ErrorCause, ErrorClass, GradeLevel, OutcomeEvidence, OutcomeSign, OutcomeState, SessionKind,
+    TaskOutcome, TaskType,
 };
 
 /// A graded session. The fields up to `had_user_clarification` are the specification's columns.
@@ -100,6 +100,10 @@ pub struct GradeDetails {
     pub tokens: selftest_sessions::TokenCounts,
     /// Evidence behind the grades.
     pub evidence: Vec<GradeEvidence>,
+    /// Evidence about the end of the task; `outcome` is its summary. Unknown in grades of earlier
+    /// versions.
+    #[serde(default)]
+    pub state: OutcomeState,
     /// Evidence for the outcome of the task, the decisive evidence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_evidence: Vec<OutcomeEvidence>,
@@ -288,6 +292,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             longest_error_run: 0,
             tokens: selftest_sessions::TokenCounts::default(),
             evidence: Vec::new(),
+            state: OutcomeState::Unknown,
             outcome_evidence: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::SessionLineage::default(),

@@ -52,7 +52,10 @@ pub use findings::{ErrorFinding, ErrorFindings};
 pub use grade_record::{ErrorCount, GradeDetails, GradeEvidence, GradePoint, GradeRecord, ToolUse};
 pub use grade_settings::GradeSettings;
 pub use level::{GradeLevel, LevelRangeError};
-pub use outcome::{OutcomeEvidence, OutcomeSign, TaskOutcome};
+pub use outcome::{
+    ElsewhereResult, OutcomeEvidence, OutcomeSign, OutcomeState, ResultSource, StateName, TaskOutcome,
+    TestCounts, TestScope,
+};
 pub use overrides::{GradeField, GradeOverride};
 pub use pattern_tally::PatternTally;
 pub use patterns::GradePatterns;

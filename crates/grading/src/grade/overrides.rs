@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::{GradeLevel, GradeRecord, TaskOutcome};
+use super::{
+    ElsewhereResult, GradeLevel, GradeRecord, OutcomeState, ResultSource, TaskOutcome,
+};
 
 /// A grade that a person can override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -103,6 +105,13 @@ pub fn apply(mut record: GradeRecord, overrides: &[GradeOverride]) -> GradeRecor
             } else {
                 TaskOutcome::Contradicted
             };
+            let result = if record.task_completed {
+                ElsewhereResult::Passed
+            } else {
+                ElsewhereResult::Failed
+            };
+            record.details.state =
+                OutcomeState::CheckedElsewhere { by: ResultSource::Person, result };
         }
     }
     record

@@ -97,6 +97,7 @@ pub fn card(
     fact("task type", grade.details.task_type.name());
     fact("request", grade.task_summary.as_deref().unwrap_or("-"));
     fact("outcome", grade.outcome.name());
+    fact("seen", &grade.details.state.words());
     if !grade.is_task() {
         fact("session_kind", &format!("{}, in no rate", grade.session_kind));
     }

@@ -28,7 +28,7 @@ use databases::{Databases, on_every_engine};
 use super::{FileOutcome, FileRecord, FileResult, Store};
 use selftest_grading::grade::{
     ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeLevel, GradePoint,
-    GradeRecord, OutcomeEvidence, OutcomeSign, SessionKind, TaskOutcome, TaskType, ToolUse,
+    GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState, SessionKind, TaskOutcome, TaskType, ToolUse,
 };
 use selftest_sessions::{SessionFormat, SessionLineage, TokenCounts};
 
@@ -92,6 +92,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 event: Some(9),
                 words: "done".to_owned(),
             }],
+            state: OutcomeState::Unknown,
             outcome_evidence: vec![OutcomeEvidence {
                 sign: OutcomeSign::TestsPassed,
                 event: 8,

@@ -147,7 +147,7 @@ impl RuleGrader<'_> {
             .chain(clarification)
             .map(|evidence| GradeEvidence { words: redact(&evidence.words), ..evidence });
 
-        let (outcome, outcome_evidence) = tally.outcome.finish(&tally.response, &shown, &redacted);
+        let (outcome, state, outcome_evidence) = tally.outcome.finish(&tally.response, &shown, &redacted);
         let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
         let errors = self.errors(&tally);
@@ -195,6 +195,7 @@ impl RuleGrader<'_> {
                 // The file's own total takes precedence over the sum of its events.
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
+                state,
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
                 corrections: tally.outcome.corrections(),
                 lineage: head.lineage,

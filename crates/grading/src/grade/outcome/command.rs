@@ -1,8 +1,12 @@
 //! Parses shell commands for steps that affect the outcome: checks, file changes and merges. Output
 //! is not considered.
 
+mod selection;
+
 use std::borrow::Cow;
 use std::ops::Range;
+
+use selection::{check_targets, selects_part};
 
 /// Kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,8 +21,12 @@ pub(super) enum ShellCheckKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellCheck {
     pub(super) kind: ShellCheckKind,
+    /// Base name of the program that runs it, such as `pytest` or `npm`.
+    pub(super) program: String,
     /// Files and folders to which the check is limited.
     pub(super) targets: Vec<String>,
+    /// True if the command selects a part of the tests: by file, name, package or group.
+    pub(super) is_part: bool,
     /// True if the command's exit code 0 means that the check passed. Not the case before a pipe,
     /// `;` or `||`.
     pub(super) exit_code_is_reliable: bool,
@@ -28,6 +36,10 @@ pub(super) struct ShellCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommandStep {
     Check(ShellCheck),
+    /// These files are written, wherever they are. A file of the project also is a change.
+    Write(Vec<String>),
+    /// These files are deleted, and nothing else is done to the project.
+    Delete(Vec<String>),
     /// Files are changed.
     Change,
     /// The work is merged.
@@ -81,20 +93,57 @@ pub(super) fn parse_steps(command: &str) -> Vec<CommandStep> {
             let is_alternative = at > 0 && segments[at - 1].next == ShellOperator::Or;
             steps.push(CommandStep::Check(ShellCheck {
                 kind,
+                program: program_name(words).to_owned(),
                 targets: check_targets(words),
+                is_part: selects_part(words),
                 exit_code_is_reliable: behind && !is_alternative,
             }));
             is_printed = true;
         } else if is_merge(words) {
             steps.push(CommandStep::Merge);
-        } else if !is_printed
-            && (changes_files(words, &segment.words)
-                || segment.outputs.iter().any(|path| affects_tests(path)))
-        {
-            steps.push(CommandStep::Change);
+        } else if !is_printed {
+            let outputs = written_files(words, segment);
+            if !outputs.is_empty() {
+                steps.push(CommandStep::Write(outputs));
+            }
+            if let Some(deleted) = deleted_files(words) {
+                if deleted.iter().any(|path| affects_tests(path)) {
+                    steps.push(CommandStep::Delete(deleted));
+                }
+            } else if changes_files(words, &segment.words)
+                || segment.outputs.iter().any(|path| affects_tests(path))
+            {
+                steps.push(CommandStep::Change);
+            }
         }
     }
     steps
+}
+
+/// Returns the files that a command writes by redirecting its output, or with `tee` or `touch`.
+fn written_files(words: &[Cow<'_, str>], segment: &SimpleCommand<'_>) -> Vec<String> {
+    const MAX: usize = 20;
+    let outputs = segment.outputs.iter();
+    let is_writer = matches!(program_name(words), "tee" | "touch");
+    let named = words.iter().skip(1).filter(|word| is_writer && !word.starts_with('-'));
+    let is_file = |path: &&Cow<'_, str>| !path.is_empty() && !path.starts_with("/dev/");
+    outputs.chain(named).filter(is_file).take(MAX).map(|path| path.clone().into_owned()).collect()
+}
+
+/// Returns the files that `rm` deletes, or `None` for any other command and for whole folders and
+/// patterns.
+fn deleted_files(words: &[Cow<'_, str>]) -> Option<Vec<String>> {
+    let paths = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
+    let is_file = |path: &Cow<'_, str>| {
+        !path.contains(['*', '?', '$']) && base_name(path).contains('.') && !path.ends_with('/')
+    };
+    (program_name(words) == "rm" && paths().next().is_some() && paths().all(is_file))
+        .then(|| paths().map(|path| path.clone().into_owned()).collect())
+}
+
+/// Returns the base name of the program.
+fn program_name<'w>(words: &'w [Cow<'_, str>]) -> &'w str {
+    base_name(words.first().map_or("", |word| &**word)).trim_end_matches(".exe")
 }
 
 /// Returns true if changing this file can affect test results. Notes, logs and files outside the
@@ -457,7 +506,7 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
     if words.iter().skip(1).any(|word| IDLE.contains(&&**word)) {
         return None;
     }
-    let program = base_name(word(0)).trim_end_matches(".exe");
+    let program = program_name(words);
     // The subcommand: the first word after the program that is not a flag.
     let verb = words.iter().skip(1).find(|word| !word.starts_with(['-', '+']));
     let verb = verb.map_or("", |word| &**word);
@@ -588,6 +637,10 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
         "black" | "isort" | "prettier" if has("--check") || has("-c") => Some(Lint),
         "pre-commit" if verb == "run" => Some(Lint),
         "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => Some(Ci),
+        "bash" | "sh" | "zsh" if words.len() <= 4 && verb.ends_with(SCRIPT) => {
+            let kind = of_script(base_name(verb).strip_suffix(SCRIPT).unwrap_or(verb))?;
+            (kind == Tests).then_some(kind)
+        }
         name if words.len() <= 3 && (name.ends_with(SCRIPT) || word(0).contains('/')) => {
             let kind = of_script(name.strip_suffix(SCRIPT).unwrap_or(name))?;
             (kind == Tests).then_some(kind)
@@ -596,38 +649,13 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
     }
 }
 
-/// Returns the files and folders that a check is limited to.
-fn check_targets(words: &[Cow<'_, str>]) -> Vec<String> {
-    const MAX: usize = 20;
-    let is_file = |word: &&Cow<'_, str>| {
-        // pytest selects single tests with `file.py::test`.
-        let path = word.split("::").next().unwrap_or(word);
-        !word.starts_with('-')
-            && path.rsplit_once('.').is_some_and(|(stem, extension)| {
-                !stem.is_empty() && (1..=4).contains(&extension.len()) && !extension.contains('/')
-            })
-    };
-    let path = |word: &Cow<'_, str>| word.split("::").next().unwrap_or(word).to_owned();
-    words.iter().skip(1).filter(is_file).map(path).take(MAX).collect()
-}
-
 fn is_merge(words: &[Cow<'_, str>]) -> bool {
     let words: Vec<&str> = words.iter().map(|word| &**word).collect();
     match words.as_slice() {
         // `--auto` only schedules the merge.
         ["gh", "pr", "merge", rest @ ..] => !rest.contains(&"--auto"),
         ["glab", "mr", "merge", ..] => true,
-        ["git", "merge", rest @ ..] => {
-            // Only a merge into a shared branch counts. Merging a shared branch into the current
-            // one is an update.
-            let updates = ["main", "master", "develop", "upstream", "origin"];
-            !rest.is_empty()
-                && !rest.iter().any(|word| {
-                    word.starts_with("--abort")
-                        || word.starts_with("--no-commit")
-                        || updates.iter().any(|name| word.split('/').any(|part| part == *name))
-                })
-        }
+        // A local `git merge` is the agent's own and not checked elsewhere.
         _ => false,
     }
 }

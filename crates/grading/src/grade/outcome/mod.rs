@@ -1,11 +1,15 @@
 //! Outcome of a task: claimed by the agent, verified by independent evidence, contradicted, or
 //! unknown, together with the events that show it.
 //!
-//! `completion.rs` estimates completion by the specification's indicators, which is only an
+//! [`OutcomeState`] says what was seen; [`TaskOutcome`] is its summary in a word. `completion.rs`
+//! estimates completion by the specification's indicators, which is only an
 //! appearance. An outcome here requires a test, a merge, a verifier or a person.
 
 mod command;
+mod created;
 mod output;
+mod runners;
+mod state;
 mod tools;
 mod track;
 
@@ -13,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
+pub use state::{
+    ElsewhereResult, OutcomeState, ResultSource, StateName, TestCounts, TestScope,
+};
 pub(super) use tools::{is_editor, is_shell, strip_mcp_server};
 pub(super) use track::OutcomeTracker;
 
@@ -35,11 +42,11 @@ pub(super) use track::OutcomeTracker;
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskOutcome {
-    /// Tests or CI passed after the last file change, the work was merged, or a verifier found it
-    /// done.
+    /// After the last file change a whole suite of tests passed, with counts, which the agent did
+    /// not write itself; or CI passed, the work was merged, or a verifier found it done.
     Verified,
-    /// A check failed at the end, a verifier found the task not done, or a person objected and
-    /// nothing resolved the objection.
+    /// Tests failed at the end that had passed before, CI or a verifier found the task not done, or
+    /// a person objected and nothing resolved the objection.
     Contradicted,
     /// The agent claims that the task is done, without further evidence.
     Claimed,
@@ -69,8 +76,14 @@ pub struct OutcomeEvidence {
 pub enum OutcomeSign {
     /// The agent's last message claims that the task is done.
     Claims,
-    /// Tests passed after the last change.
+    /// The whole suite passed after the last change.
     TestsPassed,
+    /// A part of the tests passed after the last change.
+    SomeTestsPassed,
+    /// The runner ran no test.
+    NoTestsRan,
+    /// Tests could not run.
+    TestsCouldNotRun,
     /// Tests passed, but only ones that the agent wrote in the same session.
     OwnTestsPassed,
     /// A build or type check passed after the last change.
@@ -119,7 +132,10 @@ impl OutcomeSign {
     pub fn words(self) -> &'static str {
         match self {
             OutcomeSign::Claims => "the agent says that it is done",
-            OutcomeSign::TestsPassed => "tests passed after the last change",
+            OutcomeSign::TestsPassed => "the tests passed after the last change",
+            OutcomeSign::SomeTestsPassed => "a part of the tests passed",
+            OutcomeSign::NoTestsRan => "no test ran",
+            OutcomeSign::TestsCouldNotRun => "the tests could not run",
             OutcomeSign::OwnTestsPassed => "tests that the agent wrote itself passed",
             OutcomeSign::BuildPassed => "a build passed after the last change",
             OutcomeSign::LintPassed => "a linter passed after the last change",

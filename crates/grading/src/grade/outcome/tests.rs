@@ -109,6 +109,10 @@ fn outcome(steps: &[Does]) -> (TaskOutcome, Vec<OutcomeSign>) {
     (grade.outcome, grade.details.outcome_evidence.iter().map(|one| one.sign).collect())
 }
 
+fn state(steps: &[Does]) -> StateName {
+    grade(steps).details.state.name()
+}
+
 const TASK: Does = Asks("fix the login");
 const PASSES: Does = Runs("pytest -q", ToolOutcome::Ok, "12 passed in 0.4s");
 const FAILS: Does = Runs("pytest -q", ToolOutcome::Failed, "1 failed, 11 passed");
@@ -136,7 +140,10 @@ fn a_change_after_the_tests_leaves_the_claim() {
     let notes = [TASK, Edits("src/a.py"), PASSES, Writes("SUMMARY.md"), DONE];
     assert_eq!(outcome(&notes).0, TaskOutcome::Verified, "notes change no behaviour");
     let kept = [TASK, Edits("a.py"), Runs("pytest > result.txt", ToolOutcome::Ok, ""), DONE];
-    assert_eq!(outcome(&kept).0, TaskOutcome::Verified, "a check's own words");
+    assert_eq!(state(&kept), StateName::UncountedPassed, "a check's own output is no change");
+    let scratch = Runs("cat > try.py <<'EOF'\nprint(1)\nEOF", ToolOutcome::Ok, "");
+    let removed = [TASK, scratch, Edits("a.py"), PASSES, Runs("rm try.py", ToolOutcome::Ok, ""), DONE];
+    assert_eq!(outcome(&removed).0, TaskOutcome::Verified, "its own scratch file");
 }
 
 #[test]
@@ -205,6 +212,53 @@ fn what_does_not_verify() {
 }
 
 #[test]
+fn what_was_seen_is_said() {
+    use StateName::*;
+    let runs = |command, output| Runs(command, ToolOutcome::Ok, output);
+    let fails = |command, output| Runs(command, ToolOutcome::Failed, output);
+    for (step, expected) in [
+        (runs("pytest -q", "12 passed in 0.4s"), WholeSuitePassed),
+        (runs("pytest -q", ""), UncountedPassed),
+        (runs("pytest tests/test_a.py", "12 passed in 0.4s"), PartPassed),
+        (runs("pytest -q", "2 passed, 10 skipped in 0.4s"), PartPassed),
+        (runs("pytest -q", "1 passed, 369 deselected in 0.4s"), PartPassed),
+        (runs("pytest -q", "2 skipped in 0.1s"), NoneRan),
+        (runs("pytest -q", "=== 205 deselected in 0.50s ==="), NoneRan),
+        (runs("python tests/runtests.py x", "Ran 0 tests in 0.000s\n\nOK"), NoneRan),
+        (runs("go test ./...", "?   \ta/b\t[no test files]"), NoneRan),
+        (runs("npm test", "Tests:       3 passed, 3 total"), WholeSuitePassed),
+        (runs("npm test", "All tests passed!"), UncountedPassed),
+        (fails("./gradlew test", "ERROR: JAVA_HOME is not set and no 'java' command"), CouldNotRun),
+        (fails("mvn test", "The JAVA_HOME environment variable is not defined correctly\nJAVA_HOME is not set"), CouldNotRun),
+        (fails("pytest", "1 failed, 2 passed in 0.1s"), TestsFailed),
+        (runs("pytest --collect-only", "3 tests collected in 0.01s"), Claimed),
+    ] {
+        assert_eq!(state(&[TASK, Edits("src/a.py"), step, DONE]), expected);
+    }
+    let written = [TASK, Writes("/w/test_system.sh"), runs("./test_system.sh", "All tests passed!"), DONE];
+    assert_eq!(state(&written), OwnTestsPassed);
+    let by_shell = [
+        TASK,
+        Edits("a.py"),
+        runs("cat > /tmp/test_a.py <<'EOF'\ndef test_a(): pass\nEOF\npytest /tmp/test_a.py", "1 passed in 0.1s"),
+        DONE,
+    ];
+    assert_eq!(state(&by_shell), OwnTestsPassed);
+    let listed = [
+        TASK,
+        Writes("tests/test_new.py"),
+        Edits("a.py"),
+        runs("pytest", "tests/test_new.py ...   [100%]\n\n=== 3 passed in 0.1s ==="),
+        DONE,
+    ];
+    assert_eq!(state(&listed), OwnTestsPassed, "the whole suite is its own");
+    assert_eq!(state(&[TASK, Says("I have looked at it.")]), Unknown);
+    assert_eq!(state(&[TASK, Edits("a.py"), PASSES, DONE, IsJudged(false)]), FailedElsewhere);
+    let both = [TASK, DONE, IsJudged(true), IsJudged(false)];
+    assert_eq!(state(&both), DisagreedElsewhere);
+}
+
+#[test]
 fn what_verifies_beside_tests() {
     for steps in [
         [TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", ToolOutcome::Ok, "merged"), DONE],
@@ -219,9 +273,14 @@ fn a_last_run_that_failed_contradicts() {
     let (found, signs) = outcome(&[TASK, Edits("a.py"), PASSES, FAILS, DONE]);
     assert_eq!(found, TaskOutcome::Contradicted);
     assert_eq!(signs, [OutcomeSign::TestsFailed, OutcomeSign::Claims]);
-    let hidden =
-        [TASK, Edits("a.py"), Runs("pytest; true", ToolOutcome::Ok, "2 failed, 1 passed"), DONE];
-    assert_eq!(outcome(&hidden).0, TaskOutcome::Contradicted);
+    let hidden = Runs("pytest -q", ToolOutcome::Unknown, "2 failed, 1 passed in 0.1s");
+    let hidden = [TASK, FAILS, Edits("a.py"), hidden, DONE];
+    assert_eq!(outcome(&hidden).0, TaskOutcome::Contradicted, "two instead of one");
+    let old = [TASK, FAILS, Edits("a.py"), FAILS, DONE];
+    assert_eq!(outcome(&old).0, TaskOutcome::Claimed, "it failed before the change as well");
+    assert_eq!(state(&old), StateName::TestsFailed);
+    let unknown = [TASK, Edits("a.py"), FAILS, DONE];
+    assert_eq!(outcome(&unknown).0, TaskOutcome::Claimed, "it may have failed before");
     let missing = Runs("pytest", ToolOutcome::Failed, "bash: pytest: command not found");
     assert_eq!(outcome(&[TASK, Edits("a.py"), missing, DONE]).0, TaskOutcome::Claimed);
     let asked_for = [Asks("run the tests"), FAILS, Says("One test is red.")];
@@ -261,7 +320,7 @@ fn a_first_message_objects_to_nothing() {
 
 #[test]
 fn words_are_redacted_and_short() {
-    let long = "pytest -q ".to_owned() + &"x".repeat(5000);
+    let long = "pytest -q --".to_owned() + &"x".repeat(5000);
     let long: &'static str = Box::leak(long.into_boxed_str());
     let grade = grade(&[TASK, Edits("a.py"), Runs(long, ToolOutcome::Ok, "1 passed"), DONE]);
     assert!(grade.details.outcome_evidence.iter().all(|one| one.words.len() <= 300));

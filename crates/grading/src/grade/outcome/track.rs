@@ -1,15 +1,20 @@
 //! Follows the events of a session and determines the outcome of its task. Memory use stays small
 //! for sessions of any length.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::command::{CommandStep, ShellCheck, ShellCheckKind, affects_tests, parse_steps};
+use super::created::CreatedFiles;
 use super::output::{self, CheckExit, CheckVerdict};
+use super::runners::RunnerOutput;
 use super::tools::{ToolEffect, tool_effect};
-use super::{OutcomeEvidence, OutcomeSign, TaskOutcome};
+use super::{
+    ElsewhereResult, OutcomeEvidence, OutcomeSign, OutcomeState, ResultSource, TaskOutcome,
+    TestCounts, TestScope,
+};
 use crate::english;
 use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
@@ -20,8 +25,8 @@ use selftest_sessions::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, T
 /// Maximum numbers of calls awaiting a result, and of stored runs.
 const MAX_OPEN: usize = 64;
 const MAX_RUNS: usize = 16;
-/// Maximum number of stored names of files that the agent created.
-const MAX_CREATED: usize = 500;
+/// Maximum number of commands whose failures are remembered.
+const MAX_COMMANDS: usize = 200;
 /// Maximum length in bytes of a stored command or message.
 const MAX_WORDS: usize = 1000;
 
@@ -31,14 +36,27 @@ static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(pattern)
 });
 
+/// Result of a check that says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunResult {
+    Passed,
+    Failed {
+        /// True if an earlier run of the session had fewer failures.
+        is_new: bool,
+    },
+    NoneRan,
+    CouldNotRun,
+}
+
 /// A run of a check.
 #[derive(Debug, Clone)]
 struct CheckRun {
-    check: ShellCheck,
+    kind: ShellCheckKind,
     command: String,
     event: u64,
-    /// True if it ran only tests created in the same session.
-    is_own: bool,
+    result: RunResult,
+    scope: TestScope,
+    counts: Option<TestCounts>,
 }
 
 /// A call awaiting its result.
@@ -54,11 +72,11 @@ struct PendingCall {
 pub(in crate::grade) struct OutcomeTracker {
     open: Vec<PendingCall>,
     has_changed: bool,
-    /// Base names of files that the agent created.
-    created: BTreeSet<String>,
+    created: CreatedFiles,
     /// Runs since the last change, oldest first.
-    passed: Vec<CheckRun>,
-    failed: Vec<CheckRun>,
+    runs: Vec<CheckRun>,
+    /// Fewest failures of each command in the session.
+    fewest_failures: BTreeMap<String, u64>,
     merged: Option<OutcomeEvidence>,
     /// Verdicts of verifiers.
     verdicts: Vec<OutcomeEvidence>,
@@ -95,10 +113,21 @@ impl OutcomeTracker {
         for call in &event.calls {
             // Truncated arguments are no longer valid JSON, so the path could not be read.
             let whole = call.arguments.repaired_json();
-            match tool_effect(&call.name, whole.as_deref().unwrap_or(&call.arguments)) {
-                ToolEffect::Edit { path, is_whole } => self.record_change(&path, is_whole),
+            let arguments = whole.as_deref().unwrap_or(&call.arguments);
+            match tool_effect(&call.name, arguments) {
+                ToolEffect::Edit { path, is_whole } => {
+                    if is_whole || self.created.has(&path) {
+                        self.created.add(&path, arguments, is_whole);
+                    }
+                    self.record_change(&path);
+                }
                 ToolEffect::Command(command) => {
                     let steps = parse_steps(&command);
+                    for step in &steps {
+                        if let CommandStep::Write(paths) = step {
+                            paths.iter().for_each(|path| self.created.add(path, &command, true));
+                        }
+                    }
                     if !steps.is_empty() && self.open.len() < MAX_OPEN {
                         let call_id = call.id.as_str().to_owned();
                         let end = command.floor_char_boundary(MAX_WORDS);
@@ -136,7 +165,7 @@ impl OutcomeTracker {
                 ShellCheckKind::Lint => Some(FailedCheck::Lint),
                 ShellCheckKind::Ci => None,
             },
-            CommandStep::Change | CommandStep::Merge => None,
+            _ => None,
         })
     }
 
@@ -182,22 +211,18 @@ impl OutcomeTracker {
         }
     }
 
-    fn record_change(&mut self, path: &str, is_whole: bool) {
+    fn record_change(&mut self, path: &str) {
         if !path.is_empty() && !affects_tests(path) {
             return;
         }
         // Earlier results do not apply to the changed files.
         self.has_changed = true;
-        self.passed.clear();
-        self.failed.clear();
+        self.runs.clear();
         self.merged = None;
         // A check that runs concurrently with the change may not have seen it.
         self.open
             .iter_mut()
             .for_each(|open| open.steps.retain(|step| !matches!(step, CommandStep::Check(_))));
-        if is_whole && self.created.len() < MAX_CREATED {
-            self.created.insert(base_name(path).to_owned());
-        }
     }
 
     fn finish_command(&mut self, open: PendingCall, event: u64, result: &ToolResult<'_>) {
@@ -211,7 +236,10 @@ impl OutcomeTracker {
             steps.iter().filter(|step| matches!(step, CommandStep::Check(_))).count() == 1;
         for step in steps {
             match step {
-                CommandStep::Change => self.record_change("", false),
+                CommandStep::Write(_) => {}
+                // Removing one's own scratch files does not change the work.
+                CommandStep::Delete(paths) if paths.iter().all(|path| self.created.has(path)) => {}
+                CommandStep::Change | CommandStep::Delete(_) => self.record_change(""),
                 CommandStep::Merge => {
                     if result.outcome == ToolOutcome::Ok {
                         let (sign, words) = (OutcomeSign::Merged, command.clone());
@@ -227,94 +255,249 @@ impl OutcomeTracker {
                         (ToolOutcome::Failed, _) if is_alone => CheckExit::NonZero,
                         _ => CheckExit::Unknown,
                     };
-                    let said = output::check_result(exit, words);
-                    let is_own = !check.targets.is_empty()
-                        && check.targets.iter().all(|path| self.created.contains(base_name(path)));
-                    let run = CheckRun { check, command: command.clone(), event, is_own };
-                    self.finish_check(run, said);
+                    self.finish_check(&check, &command, event, exit, words);
                 }
             }
         }
     }
 
-    fn finish_check(&mut self, run: CheckRun, said: CheckVerdict) {
-        match said {
-            CheckVerdict::Passed => {
-                // A repeated run without a change in between replaces the earlier result.
-                self.failed.retain(|failed| failed.command != run.command);
-                push_run(&mut self.passed, run);
+    fn finish_check(
+        &mut self,
+        check: &ShellCheck,
+        command: &str,
+        event: u64,
+        exit: CheckExit,
+        words: &str,
+    ) {
+        let verdict = match check.kind {
+            ShellCheckKind::Tests => output::test_result(exit, &check.program, words),
+            ShellCheckKind::Build | ShellCheckKind::Lint => output::build_result(exit, words),
+            ShellCheckKind::Ci => output::ci_result(exit, words),
+        };
+        let fewest = self.fewest_failures.get(command).copied();
+        let (result, counts) = match verdict {
+            CheckVerdict::Passed(counts) => (RunResult::Passed, counts),
+            CheckVerdict::Failed(counts) => {
+                let failures = counts.map_or(1, |counts| counts.failures());
+                let is_new = fewest.is_some_and(|fewest| fewest < failures);
+                (RunResult::Failed { is_new }, counts)
             }
-            CheckVerdict::Failed => {
-                self.passed.retain(|passed| passed.command != run.command);
-                push_run(&mut self.failed, run);
-            }
-            CheckVerdict::DidNotRun => {}
+            CheckVerdict::NoneRan(counts) => (RunResult::NoneRan, counts),
+            CheckVerdict::CouldNotRun => (RunResult::CouldNotRun, None),
+            CheckVerdict::Unclear => return,
+        };
+        let failures = match result {
+            RunResult::Passed => Some(0),
+            RunResult::Failed { .. } => Some(counts.map_or(1, |counts| counts.failures())),
+            RunResult::NoneRan | RunResult::CouldNotRun => None,
+        };
+        if let Some(failures) = failures
+            && (fewest.is_some() || self.fewest_failures.len() < MAX_COMMANDS)
+        {
+            let fewest = fewest.unwrap_or(u64::MAX).min(failures);
+            self.fewest_failures.insert(command.to_owned(), fewest);
+        }
+        let scope = match result {
+            RunResult::NoneRan => TestScope::NoneRan,
+            _ => self.scope(check, counts, words),
+        };
+        // A repeated command replaces its earlier run.
+        self.runs.retain(|known| known.command != command || known.kind != check.kind);
+        if self.runs.len() >= MAX_RUNS {
+            self.runs.remove(0);
+        }
+        let (kind, command) = (check.kind, command.to_owned());
+        self.runs.push(CheckRun { kind, command, event, result, scope, counts });
+    }
+
+    /// Determines how much of which tests ran.
+    fn scope(&self, check: &ShellCheck, counts: Option<TestCounts>, words: &str) -> TestScope {
+        let are_own = |mut files: Box<dyn Iterator<Item = &str> + '_>| {
+            let first = files.next();
+            first.is_some_and(|first| self.created.has(first))
+                && files.all(|file| self.created.has(file))
+        };
+        let listed = RunnerOutput::new(words);
+        // A script of the agent's own package.json or Makefile is its own test.
+        let definition: &[&str] = match check.program.as_str() {
+            "npm" | "pnpm" | "yarn" | "bun" => &["package.json"],
+            "make" | "gmake" => &["Makefile", "makefile", "GNUmakefile"],
+            "just" => &["justfile", "Justfile"],
+            _ => &[],
+        };
+        let is_own = are_own(Box::new(check.targets.iter().map(String::as_str)))
+            || are_own(Box::new(listed.test_files()))
+            || definition.iter().any(|file| self.created.has(file))
+            || counts.is_some_and(|counts| {
+                counts.passed > 0 && counts.ran() <= self.created.tests()
+            });
+        if is_own {
+            TestScope::Own
+        } else if check.is_part
+            || counts.is_some_and(|counts| counts.deselected > 0 || counts.skipped > counts.passed)
+        {
+            TestScope::Part
+        } else {
+            TestScope::Whole
         }
     }
 
-    /// Returns the outcome of the task with its evidence: decisive events first, then the agent's
-    /// claim.
+    /// Returns the outcome of the task, what was seen, and its evidence: decisive events first,
+    /// then the agent's claim.
     pub(in crate::grade) fn finish(
         &self,
         response: &FinalMessage,
         shown: &RedactedMessage<'_>,
         redact: &dyn Fn(&str) -> String,
-    ) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+    ) -> (TaskOutcome, OutcomeState, Vec<OutcomeEvidence>) {
         let claim = final_claim(response, shown);
-        let (outcome, mut evidence) = self.decide(claim.is_some());
+        let (outcome, state, mut evidence) = self.decide(claim.is_some());
         for one in &mut evidence {
             one.words = redact(&one.words);
         }
         evidence.extend(claim);
-        (outcome, evidence)
+        (outcome, state, evidence)
     }
 
-    fn decide(&self, claims: bool) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+    fn decide(&self, claims: bool) -> (TaskOutcome, OutcomeState, Vec<OutcomeEvidence>) {
+        let (by_claim, of_claim) = if claims {
+            (TaskOutcome::Claimed, OutcomeState::Claimed)
+        } else {
+            (TaskOutcome::Unknown, OutcomeState::Unknown)
+        };
         // A verifier outranks all other evidence.
         if !self.verdicts.is_empty() {
-            let failed = self.verdicts.iter().any(|one| one.sign == OutcomeSign::VerifierFailed);
-            let outcome = if failed { TaskOutcome::Contradicted } else { TaskOutcome::Verified };
-            return (outcome, self.verdicts.clone());
+            let failed = |one: &OutcomeEvidence| one.sign == OutcomeSign::VerifierFailed;
+            let failures = self.verdicts.iter().filter(|one| failed(one)).count();
+            let result = match failures {
+                0 => ElsewhereResult::Passed,
+                all if all == self.verdicts.len() => ElsewhereResult::Failed,
+                _ => ElsewhereResult::Disagreed,
+            };
+            let state = OutcomeState::CheckedElsewhere { by: ResultSource::Verifier, result };
+            return (state.headline().unwrap_or(by_claim), state, self.verdicts.clone());
         }
-        let settled = if claims { TaskOutcome::Claimed } else { TaskOutcome::Unknown };
         let proofs = self.proofs();
-        let last_pass = self.passed.last().map(|run| run.event);
         if let Some(objection) = &self.objection {
             // The objection is about work that passed its checks before; only a later check can
-            // resolve it.
-            let is_checked = proofs.iter().any(|proof| proof.event > objection.event);
-            let outcome = if is_checked { settled } else { TaskOutcome::Contradicted };
-            let later = proofs.into_iter().filter(|proof| proof.event > objection.event);
-            return (outcome, [objection.clone()].into_iter().chain(later).collect());
+            // resolve it, and then no more than a claim is left.
+            let later: Vec<OutcomeEvidence> =
+                proofs.into_iter().filter(|proof| proof.event > objection.event).collect();
+            let resolved = self.tests().filter(|(event, _)| *event > objection.event);
+            let state = resolved.map(|(_, state)| state);
+            let (outcome, state) = match state {
+                Some(state) if !later.is_empty() => (by_claim, state),
+                _ if !later.is_empty() => (by_claim, of_claim),
+                _ => (TaskOutcome::Contradicted, OutcomeState::Objected),
+            };
+            return (outcome, state, [objection.clone()].into_iter().chain(later).collect());
         }
-        if let Some(failed) = self.failed.last()
-            && last_pass.is_none_or(|passed| failed.event > passed)
-            && (self.has_changed || claims)
-        {
-            return (TaskOutcome::Contradicted, vec![failed.evidence(false)]);
+        let elsewhere = |by, result| OutcomeState::CheckedElsewhere { by, result };
+        let last_ci = self.runs.iter().rfind(|run| run.kind == ShellCheckKind::Ci);
+        let state = match (&self.merged, last_ci.map(|run| run.result)) {
+            (_, Some(RunResult::Failed { .. })) => {
+                elsewhere(ResultSource::Ci, ElsewhereResult::Failed)
+            }
+            (_, Some(RunResult::Passed)) if self.has_changed => {
+                elsewhere(ResultSource::Ci, ElsewhereResult::Passed)
+            }
+            (Some(_), _) => elsewhere(ResultSource::Merge, ElsewhereResult::Passed),
+            _ => self.tests().map_or(of_claim, |(_, state)| state),
+        };
+        let evidence: Vec<OutcomeEvidence> =
+            self.failures().chain(self.merged.clone()).chain(proofs).collect();
+        let outcome = match state.headline() {
+            // Without a change there is nothing that tests could verify, and to run failing tests
+            // may have been the task.
+            Some(TaskOutcome::Verified) if !self.has_changed && self.merged.is_none() => by_claim,
+            Some(TaskOutcome::Contradicted) if !self.has_changed && !claims => by_claim,
+            Some(TaskOutcome::Verified) if self.has_later_failure() => by_claim,
+            Some(TaskOutcome::Verified) => TaskOutcome::Verified,
+            Some(TaskOutcome::Contradicted) => TaskOutcome::Contradicted,
+            // A build or linter that passed before in the session and fails now.
+            _ if self.breaks_build() && (self.has_changed || claims) => TaskOutcome::Contradicted,
+            _ => by_claim,
+        };
+        (outcome, state, evidence)
+    }
+
+    /// Returns the state of the tests since the last change, and the event that shows it.
+    fn tests(&self) -> Option<(u64, OutcomeState)> {
+        let tests = || self.runs.iter().filter(|run| run.kind == ShellCheckKind::Tests);
+        let failed = tests().rfind(|run| matches!(run.result, RunResult::Failed { .. }));
+        let passed = tests()
+            .filter(|run| run.result == RunResult::Passed)
+            .max_by_key(|run| (run.scope, run.counts.is_some(), run.event));
+        let last = |passes: &dyn Fn(&CheckRun) -> bool| tests().rfind(|run| passes(run));
+        let state = |run: &CheckRun| {
+            let (scope, counts) = (run.scope, run.counts);
+            let state = match run.result {
+                RunResult::Failed { is_new } => {
+                    OutcomeState::TestsFailed { scope, counts, is_new }
+                }
+                RunResult::Passed | RunResult::NoneRan => {
+                    OutcomeState::TestsPassed { scope, counts }
+                }
+                RunResult::CouldNotRun => OutcomeState::CouldNotRun,
+            };
+            (run.event, state)
+        };
+        match (failed, passed) {
+            // A later run of the whole suite includes what had failed.
+            (Some(failed), Some(passed))
+                if passed.scope == TestScope::Whole && passed.event > failed.event =>
+            {
+                Some(state(passed))
+            }
+            (Some(failed), _) => {
+                // What failed only before the last pass is not known to be new at the end.
+                let (event, found) = state(failed);
+                let found = match found {
+                    OutcomeState::TestsFailed { scope, counts, is_new } => {
+                        let is_last = passed.is_none_or(|passed| passed.event < failed.event);
+                        OutcomeState::TestsFailed { scope, counts, is_new: is_new && is_last }
+                    }
+                    other => other,
+                };
+                Some((event, found))
+            }
+            (None, Some(passed)) => Some(state(passed)),
+            (None, None) => last(&|_| true).map(state),
         }
-        if let Some(merged) = &self.merged {
-            return (TaskOutcome::Verified, [merged.clone()].into_iter().chain(proofs).collect());
-        }
-        if !self.has_changed {
-            return (settled, Vec::new());
-        }
-        if !self.failed.is_empty() {
-            // Some runs failed and others passed without a change in between.
-            let failed = self.failed.iter().map(|run| run.evidence(false));
-            return (settled, failed.chain(proofs).collect());
-        }
-        // A successful build says little about behaviour; docs/recorded-sessions.md has the numbers.
-        let is_proved = proofs
-            .iter()
-            .any(|proof| matches!(proof.sign, OutcomeSign::TestsPassed | OutcomeSign::CiPassed));
-        (if is_proved { TaskOutcome::Verified } else { settled }, proofs)
+    }
+
+    /// Returns true if a build or linter failed after everything that passed.
+    fn has_later_failure(&self) -> bool {
+        let last = |passed: bool| {
+            let runs = self.runs.iter().filter(|run| match run.result {
+                RunResult::Passed => passed,
+                RunResult::Failed { .. } => !passed,
+                RunResult::NoneRan | RunResult::CouldNotRun => false,
+            });
+            runs.map(|run| run.event).max()
+        };
+        last(false) > last(true)
+    }
+
+    fn breaks_build(&self) -> bool {
+        self.has_later_failure()
+            && self.runs.iter().any(|run| {
+                matches!(run.kind, ShellCheckKind::Build | ShellCheckKind::Lint)
+                    && run.result == RunResult::Failed { is_new: true }
+            })
+    }
+
+    /// Returns everything that failed since the last change.
+    fn failures(&self) -> impl Iterator<Item = OutcomeEvidence> {
+        let runs = self.runs.iter().filter(|run| run.result != RunResult::Passed);
+        runs.map(CheckRun::evidence)
     }
 
     /// Returns everything that passed since the last change, one entry per sign.
     fn proofs(&self) -> Vec<OutcomeEvidence> {
         let mut proofs: Vec<OutcomeEvidence> = Vec::new();
-        for proof in self.passed.iter().rev().map(|run| run.evidence(true)) {
+        let passed = self.runs.iter().rev().filter(|run| run.result == RunResult::Passed);
+        for proof in passed.map(CheckRun::evidence) {
             if !proofs.iter().any(|known| known.sign == proof.sign) {
                 proofs.push(proof);
             }
@@ -325,17 +508,23 @@ impl OutcomeTracker {
 }
 
 impl CheckRun {
-    fn evidence(&self, passed: bool) -> OutcomeEvidence {
-        let sign = match (self.check.kind, passed) {
-            (ShellCheckKind::Tests, true) if self.is_own => OutcomeSign::OwnTestsPassed,
-            (ShellCheckKind::Tests, true) => OutcomeSign::TestsPassed,
-            (ShellCheckKind::Tests, false) => OutcomeSign::TestsFailed,
-            (ShellCheckKind::Build, true) => OutcomeSign::BuildPassed,
-            (ShellCheckKind::Build, false) => OutcomeSign::BuildFailed,
-            (ShellCheckKind::Lint, true) => OutcomeSign::LintPassed,
-            (ShellCheckKind::Lint, false) => OutcomeSign::LintFailed,
-            (ShellCheckKind::Ci, true) => OutcomeSign::CiPassed,
-            (ShellCheckKind::Ci, false) => OutcomeSign::CiFailed,
+    fn evidence(&self) -> OutcomeEvidence {
+        let sign = match (self.kind, self.result) {
+            (ShellCheckKind::Tests, RunResult::Passed) => match self.scope {
+                TestScope::Whole => OutcomeSign::TestsPassed,
+                TestScope::Part => OutcomeSign::SomeTestsPassed,
+                TestScope::Own => OutcomeSign::OwnTestsPassed,
+                TestScope::NoneRan => OutcomeSign::NoTestsRan,
+            },
+            (ShellCheckKind::Tests, RunResult::Failed { .. }) => OutcomeSign::TestsFailed,
+            (ShellCheckKind::Build, RunResult::Passed) => OutcomeSign::BuildPassed,
+            (ShellCheckKind::Build, RunResult::Failed { .. }) => OutcomeSign::BuildFailed,
+            (ShellCheckKind::Lint, RunResult::Passed) => OutcomeSign::LintPassed,
+            (ShellCheckKind::Lint, RunResult::Failed { .. }) => OutcomeSign::LintFailed,
+            (ShellCheckKind::Ci, RunResult::Passed) => OutcomeSign::CiPassed,
+            (ShellCheckKind::Ci, RunResult::Failed { .. }) => OutcomeSign::CiFailed,
+            (_, RunResult::NoneRan) => OutcomeSign::NoTestsRan,
+            (_, RunResult::CouldNotRun) => OutcomeSign::TestsCouldNotRun,
         };
         OutcomeEvidence { sign, event: self.event, words: self.command.clone() }
     }
@@ -354,17 +543,4 @@ fn final_claim(response: &FinalMessage, shown: &RedactedMessage<'_>) -> Option<O
 fn event_evidence(sign: OutcomeSign, event: &Event<'_>) -> OutcomeEvidence {
     let words = event.text[..event.text.floor_char_boundary(MAX_WORDS)].to_owned();
     OutcomeEvidence { sign, event: event.number, words }
-}
-
-fn push_run(runs: &mut Vec<CheckRun>, run: CheckRun) {
-    // A repeated command replaces its earlier run.
-    runs.retain(|known| known.command != run.command);
-    if runs.len() >= MAX_RUNS {
-        runs.remove(0);
-    }
-    runs.push(run);
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -10,10 +10,11 @@ fn shown(command: &str) -> Vec<String> {
             if check.targets.is_empty() { String::new() } else { format!(" {:?}", check.targets) },
             if check.exit_code_is_reliable { "" } else { " ?" }
         ),
-        CommandStep::Change => "change".to_owned(),
+        CommandStep::Change | CommandStep::Delete(_) => "change".to_owned(),
+        CommandStep::Write(_) => "write".to_owned(),
         CommandStep::Merge => "merge".to_owned(),
     };
-    parse_steps(command).into_iter().map(step).collect()
+    parse_steps(command).into_iter().map(step).filter(|step| step != "write").collect()
 }
 
 #[test]
@@ -30,7 +31,7 @@ fn checks_are_known_behind_whatever_starts_them() {
         ("docker compose -f dev.yml exec -T -e CI=1 api pytest", "Tests"),
         ("docker-compose run --rm --user me api npm test", "Tests"),
         ("python manage.py test app", "Tests [\"manage.py\"]"),
-        ("./tests/runtests.py admin", "Tests"),
+        ("./tests/runtests.py admin", "Tests [\"./tests/runtests.py\"]"),
         ("cargo nextest run --workspace", "Tests"),
         ("cargo test --no-run", "Build"),
         ("cargo clippy --all-targets -- -D warnings", "Lint"),
@@ -50,9 +51,79 @@ fn checks_are_known_behind_whatever_starts_them() {
         ("gh pr checks 12 --fail-fast", "Ci"),
         ("gh pr merge 12 --squash", "merge"),
         ("ruff check .", "Lint"),
-        ("bin/test", "Tests"),
+        ("bin/test", "Tests [\"bin/test\"]"),
+        ("bash ./run_tests.sh", "Tests [\"./run_tests.sh\"]"),
     ] {
         assert_eq!(shown(command), [expected], "{command}");
+    }
+}
+
+#[test]
+fn a_part_of_the_tests_is_told_from_the_whole_suite() {
+    let is_part = |command: &str| {
+        let steps = parse_steps(command);
+        let checks = steps.iter().filter_map(|step| match step {
+            CommandStep::Check(check) => Some(check.is_part),
+            _ => None,
+        });
+        checks.collect::<Vec<_>>()
+    };
+    for whole in [
+        "pytest",
+        "cd /w && python -m pytest -q --tb=short -n 4 tests/",
+        "pytest -x -p no:warnings . 2>&1 | tail -3",
+        "python -m unittest",
+        "python -m unittest discover -s tests",
+        "python manage.py test",
+        "cargo test --workspace --all-features -- --test-threads=1",
+        "cargo nextest run",
+        "go test -race ./...",
+        "npm test",
+        "npm run test -- --run",
+        "npx vitest run",
+        "npx jest --coverage",
+        "./gradlew clean test --info",
+        "mvn -q -B test",
+        "dotnet test My.sln -c Release",
+        "bundle exec rspec",
+        "vendor/bin/phpunit",
+        "ctest --test-dir build -j 8 --output-on-failure",
+        "bats tests/",
+        "make test",
+        "tox",
+        "./run_tests.sh",
+    ] {
+        assert_eq!(is_part(whole), [false], "{whole}");
+    }
+    for part in [
+        "pytest tests/test_a.py",
+        "pytest -k swap",
+        "pytest tests/unit",
+        "pytest --lf",
+        "python -m pytest -m 'not slow'",
+        "python -m unittest tests.test_a",
+        "python tests/runtests.py migrations2",
+        "python manage.py test app",
+        "cargo test parser",
+        "cargo test -p a",
+        "cargo nextest run -E 'test(a)'",
+        "go test ./pkg",
+        "go test ./... -run TestA",
+        "npm test -- login",
+        "npm run test:unit",
+        "npx jest src/a.test.js",
+        "npx vitest run -t login",
+        "./gradlew :app:test",
+        "./gradlew test --tests FooTest",
+        "mvn test -Dtest=FooTest",
+        "mvn -pl core test",
+        "dotnet test --filter Name~Foo",
+        "bundle exec rspec spec/a_spec.rb:12",
+        "vendor/bin/phpunit --filter testFoo",
+        "ctest -R foo",
+        "make test-unit",
+    ] {
+        assert_eq!(is_part(part), [true], "{part}");
     }
 }
 

@@ -1,0 +1,241 @@
+//! Reads the counts that test runners print, one file per family of runners.
+//!
+//! Only summary lines are read. Names of tests, log lines and prose may contain any word, so they
+//! decide nothing. Words without a count are not a result.
+
+mod cannot_run;
+mod dotnet;
+mod go;
+mod javascript;
+mod jvm;
+mod native;
+mod php;
+mod python;
+mod ruby;
+mod rust;
+mod tap;
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::state::TestCounts;
+use crate::english;
+pub(super) use cannot_run::could_not_run;
+
+/// A family of test runners.
+struct RunnerFamily {
+    /// Programs that start runners of this family, as they are called in commands.
+    programs: &'static [&'static str],
+    /// Returns the sum of the counts in the output, or `None` without a summary of this family.
+    read: fn(&RunnerOutput<'_>) -> Option<TestCounts>,
+}
+
+/// All families, in the order in which they are tried if the command does not name one. Strict
+/// summary lines come first.
+const FAMILIES: [RunnerFamily; 10] = [
+    python::FAMILY,
+    rust::FAMILY,
+    go::FAMILY,
+    javascript::FAMILY,
+    jvm::FAMILY,
+    dotnet::FAMILY,
+    php::FAMILY,
+    ruby::FAMILY,
+    native::FAMILY,
+    tap::FAMILY,
+];
+
+/// Numbers of bytes examined at the start and end of an output. The tail is longer because
+/// summaries come last.
+const MAX_HEAD: usize = 8 * 1024;
+const MAX_TAIL: usize = 64 * 1024;
+
+/// Output of a runner, as lines without colours and without the prefixes of containers and CI.
+pub(super) struct RunnerOutput<'a> {
+    lines: Vec<Cow<'a, str>>,
+}
+
+impl<'a> RunnerOutput<'a> {
+    /// Splits an output into lines.
+    pub(super) fn new(output: &'a str) -> Self {
+        let (head, tail) = if output.len() <= MAX_HEAD + MAX_TAIL {
+            (output, "")
+        } else {
+            let head = &output[..output.floor_char_boundary(MAX_HEAD)];
+            (head, &output[output.ceil_char_boundary(output.len() - MAX_TAIL)..])
+        };
+        Self { lines: head.lines().chain(tail.lines()).map(clean_line).collect() }
+    }
+
+    pub(super) fn lines(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.lines.iter().map(|line| &**line)
+    }
+
+    /// Returns the captures of each line that matches.
+    fn captures<'r>(&'r self, pattern: &'r Regex) -> impl Iterator<Item = Captures<'r>> {
+        self.lines().filter_map(|line| pattern.captures(line))
+    }
+
+    fn has(&self, pattern: &Regex) -> bool {
+        self.lines().any(|line| pattern.is_match(line))
+    }
+
+    /// Returns the counts. `program` is the one that the command names, which decides if several
+    /// families match.
+    pub(super) fn counts(&self, program: &str) -> Option<TestCounts> {
+        let is_named = |family: &&RunnerFamily| family.programs.contains(&program);
+        let named = FAMILIES.iter().filter(is_named);
+        let others = FAMILIES.iter().filter(|family| !is_named(family));
+        named.chain(others).find_map(|family| (family.read)(self))
+    }
+
+    /// Returns true if a summary line says that no test ran, in a form without numbers.
+    pub(super) fn says_none_ran(&self) -> bool {
+        self.has(&NONE_RAN)
+    }
+
+    /// Returns the base names of test files that the runner names with a result.
+    pub(super) fn test_files(&self) -> impl Iterator<Item = &str> {
+        let names = self.lines().filter_map(|line| {
+            let found = TEST_FILE.captures(line)?;
+            (1..=3).find_map(|group| found.get(group)).map(|name| name.as_str())
+        });
+        names.map(|path| path.rsplit(['/', '\\']).next().unwrap_or(path))
+    }
+}
+
+/// Lines that say that nothing ran.
+static NONE_RAN: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"(?i)^\W*(?:=+ )?no tests? (?:ran|found|to run|files? found|were (?:executed|found|run)|executed|collected|is available|matches|specified)\b|^\W*(?:\[\w+\] )*there are no tests to run|^collected 0 items|^NO TESTS RAN|^1\.\.0\b|^Result: NOTESTS|^make(?:\[\d+\])?: (?:Nothing to be done for|'\S+' is up to date)|^> Task :\S*test\S* NO-SOURCE|^No test suite found|^error: no test target",
+    )
+});
+
+/// A line that names a test file and its result: pytest, Jest, Vitest.
+static TEST_FILE: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:(\S+\.py)(?:::\S+)? (?:[.sFExX]+(?:\s|$)|PASSED|FAILED|ERROR|SKIPPED|XFAIL)|(?:PASS|FAIL) +(\S+\.[jt]sx?)\b|\s*(?:✓|✗|×|❯) (\S+\.(?:test|spec)\.[cm]?[jt]sx?)\b)",
+    )
+});
+
+/// Prefixes that containers, build logs and CI put before each line.
+static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:[A-Za-z][\w.-]*(?:[-_]\d+ +|  +)\| |#\d+ \d+\.\d+ |[^\t]{1,80}\t[^\t]{1,80}\t\d{4}-\d\d-\d\dT[0-9:.]+Z |\d{4}-\d\d-\d\dT[0-9:.]+Z |\[\d\d:\d\d:\d\d\] )",
+    )
+});
+
+/// Removes terminal colours and known prefixes.
+fn clean_line(line: &str) -> Cow<'_, str> {
+    let mut line = strip_colours(line);
+    let cut = PREFIX.find(&line).map(|found| found.end());
+    if let Some(end) = cut {
+        line = match line {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[end..]),
+            Cow::Owned(text) => Cow::Owned(text[end..].to_owned()),
+        };
+    }
+    line
+}
+
+/// Removes escape sequences such as `ESC [ 32 m`, and text before a carriage return, which a
+/// terminal overwrites.
+fn strip_colours(line: &str) -> Cow<'_, str> {
+    let line = line.trim_end();
+    let line = line.rsplit('\r').next().unwrap_or(line);
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut bare = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('\u{1b}') {
+        bare.push_str(&rest[..at]);
+        let escape = &rest[at + 1..];
+        rest = match escape.strip_prefix('[') {
+            Some(inside) => {
+                let end = inside.find(|c: char| c.is_ascii_alphabetic());
+                end.map_or("", |end| &inside[end + 1..])
+            }
+            None => escape,
+        };
+    }
+    bare.push_str(rest);
+    Cow::Owned(bare.trim_end().to_owned())
+}
+
+/// Largest count that is read; sums of such counts cannot overflow.
+const MAX_COUNT: u64 = u32::MAX as u64;
+
+/// Reads a captured number. A missing group is 0.
+fn number(found: &Captures<'_>, group: usize) -> u64 {
+    found.get(group).map_or(0, |text| parse(text.as_str()))
+}
+
+fn parse(digits: &str) -> u64 {
+    digits.parse().unwrap_or(MAX_COUNT).min(MAX_COUNT)
+}
+
+/// Adds counts in the form *3 passed, 1 failed*, by the word after each number. Unknown words are
+/// ignored.
+fn count_words(list: &str) -> TestCounts {
+    let mut counts = TestCounts::default();
+    let mut words = list.split(|c: char| c.is_whitespace() || matches!(c, ',' | '|' | ';' | '(' | ')'));
+    let mut last = None;
+    let mut next = || words.find(|word| !word.is_empty());
+    while let Some(word) = next() {
+        if word.bytes().all(|byte| byte.is_ascii_digit()) {
+            last = Some(parse(word));
+            continue;
+        }
+        let Some(count) = last else { continue };
+        let kind = match word.trim_end_matches([':', '.']) {
+            "passed" | "pass" | "xpassed" | "successes" | "succeeded" | "successful" | "flaky"
+            | "passing" => &mut counts.passed,
+            "failed" | "fail" | "failing" | "failures" | "failure" | "timed" => &mut counts.failed,
+            "error" | "errors" | "errored" | "exceptions" | "interrupted" => &mut counts.errors,
+            "skipped" | "xfailed" | "todo" | "pending" | "ignored" | "incomplete" | "risky"
+            | "skips" | "disabled" => &mut counts.skipped,
+            "deselected" | "excluded" => &mut counts.deselected,
+            _ => {
+                last = None;
+                continue;
+            }
+        };
+        *kind = kind.saturating_add(count);
+        last = None;
+    }
+    counts
+}
+
+/// Reads counts in the form *Failures: 1* or *failures=1* and returns the number after a name.
+fn named_count(list: &str, name: &str) -> u64 {
+    let mut rest = list;
+    while let Some(at) = rest.find(name) {
+        let behind = &rest[at + name.len()..];
+        let is_whole = rest[..at].chars().next_back().is_none_or(|c| !c.is_alphabetic() && c != ' ')
+            || rest[..at].trim_end().ends_with([',', '(', '-', '.', '!']);
+        let value = behind.trim_start().strip_prefix([':', '=']).map(str::trim_start);
+        if let Some(value) = value.filter(|_| is_whole || at == 0) {
+            let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+            if end > 0 {
+                return parse(&value[..end]);
+            }
+        }
+        rest = behind;
+    }
+    0
+}
+
+/// Adds up counts; `None` if there are none.
+fn sum(counts: impl IntoIterator<Item = TestCounts>) -> Option<TestCounts> {
+    counts.into_iter().fold(None, |sum: Option<TestCounts>, more| {
+        let mut sum = sum.unwrap_or_default();
+        sum += more;
+        Some(sum)
+    })
+}
+
+#[cfg(test)]
+mod tests;
