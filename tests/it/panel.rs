@@ -86,6 +86,8 @@ fn a_judge_without_a_score_is_no_zero() {
     assert_eq!(report.0["panel"]["pairs"][0]["agreement"], Value::Null);
     let _ = run
         .stdout_contains("panel: ollama/qwen2.5:7b: no vote on 1 case, which counts for nothing");
+    let recording = workspace.clone().args(["--record", "cassettes/panel"]).run();
+    let _ = recording.stderr_contains("cannot replay the votes of a panel");
     // Where nobody has a score there is none.
     let silent = ModelServer::script().judge(|_| "no verdict").start();
     let run = workspace.server(&silent).args(["--format=json"]).run().exit(3);

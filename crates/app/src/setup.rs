@@ -416,7 +416,12 @@ impl RunSetup<'_> {
             judges.push(Arc::new(judge));
         }
         if let Some(folder) = &self.args.record {
-            // A cassette stands for one judge.
+            if recorded.len() > 1 {
+                self.project.notify(
+                    "warning: a recording cannot replay the votes of a panel: a cassette stands for \
+                     one judge\nhint: record with one judge: --judge-model MODEL\n",
+                );
+            }
             let judge = (recorded.len() == 1).then(|| recorded.remove(0));
             let by_templates = names.generator.as_deref() == Some(NO_GENERATOR)
                 && self.resolved.config.sut.example.is_some();
