@@ -8,6 +8,7 @@ pub mod named_file;
 pub mod request;
 pub mod scenario;
 pub mod sentence;
+pub mod sentence_data;
 pub mod suite;
 mod suite_case;
 pub mod task_status;

@@ -11,6 +11,7 @@ use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
 use crate::check::{self, Check};
+use crate::sentence_data::{SentenceContext, data_check};
 
 /// Longer sentences usually say more than one thing.
 const MAX_SENTENCE: usize = 300;
@@ -22,8 +23,19 @@ pub const BY_RULE_SUFFIX: &str = " (by rule)";
 
 /// Returns the check that a sentence means, if that is unambiguous.
 pub fn check_of(sentence: &str) -> Option<Check> {
-    if sentence.len() > MAX_SENTENCE {
+    check_in(sentence, &SentenceContext::default())
+}
+
+/// Returns the check that a sentence means in its case, if that is unambiguous.
+pub fn check_in(sentence: &str, context: &SentenceContext) -> Option<Check> {
+    if sentence.len() > MAX_SENTENCE || sentence.contains('\n') {
         return None;
+    }
+    if let Some(skill) = skill_check(sentence, context) {
+        return check::read(&skill).ok();
+    }
+    if let Some(data) = data_check(sentence, context) {
+        return check::read(&data).ok();
     }
     let skeleton = SentenceSkeleton::of(sentence)?;
     FORMS.iter().find_map(|form| {
@@ -31,6 +43,35 @@ pub fn check_of(sentence: &str) -> Option<Check> {
         // If the form matches but its literals do not fit, try later forms.
         check::read(&(form.check)(&skeleton, &found)?).ok()
     })
+}
+
+/// A sentence about loading a skill, with its name or of the skill under test.
+static SKILL: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?ix)^(?:the\s)?(?:
+        (?:[`"']?(?P<a>[a-z0-9][a-z0-9_:-]*)[`"']?\s)?skill\s(?P<passive>is|was|gets|got|should\sbe|must\sbe|is\snot|was\snot|isn't|wasn't|should\snot\sbe|must\snot\sbe)\s(?:triggered|loaded|activated|invoked)
+        |(?:(?:agent|assistant|model)\s)?(?P<active>loads|triggers|activates|invokes|does\snot\s(?:load|trigger|activate|invoke))\sthe\s(?:[`"']?(?P<b>[a-z0-9][a-z0-9_:-]*)[`"']?\s)?skill
+        )\.?$"#,
+    )
+});
+
+/// Words before "skill" that are no name.
+const NOT_NAMES: [&str; 12] = [
+    "the", "a", "this", "that", "right", "correct", "wrong", "other", "same", "any", "new", "no",
+];
+
+fn skill_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
+    let found = SKILL.captures(sentence.trim())?;
+    let named = found.name("a").or(found.name("b")).map(|name| name.as_str());
+    let name = match named {
+        Some(name) if NOT_NAMES.contains(&name.to_lowercase().as_str()) => return None,
+        Some(name) => name.to_owned(),
+        None => context.skill.clone()?,
+    };
+    let verb = found.name("passive").or(found.name("active"))?.as_str().to_lowercase();
+    let loaded = json!({ "skill_loaded": name });
+    let is_negative = verb.contains("not") || verb.contains("n't");
+    Some(if is_negative { json!({ "not": loaded }) } else { loaded })
 }
 
 /// A literal in a sentence.
@@ -290,7 +331,70 @@ static FORMS: LazyLock<Vec<SentenceForm>> = LazyLock::new(|| {
             "<answer> (?:(?:is|must be|should be) (?:a )?valid json(?: object| array)?|(?:parses|can be parsed) as (?:valid )?json)|(?:<answer> |<agent>)(?:returns|outputs) valid json",
             |_, _| Some(json!({"json": {}})),
         ),
+        // Headings, beginnings and ends.
+        form(
+            "(?:<answer> )?(?:has|<has>) (?:the |a )?(?:section (?P<m><L>)|(?P<l><L>) (?:section|heading))",
+            |s, f| {
+                let text = s.quoted(f, "l").or_else(|| s.quoted(f, "m"))?;
+                let text = regex::escape(text.trim_start_matches(['#', ' ']));
+                // A heading of Markdown, bold, numbered or plain.
+                let pattern = format!("(?im)^\\s*(?:#{{1,6}}\\s+|[-*]\\s+|\\d+[.)]\\s+)*[*_]*(?:\\d+[.)]\\s+)?{text}");
+                Some(json!({ "regex": pattern }))
+            },
+        ),
+        form("<answer> (?:starts|begins) with <noun>(?P<l><L>)", |s, f| {
+            Some(json!({"regex": format!("\\A\\s*{}", regex::escape(s.quoted(f, "l")?))}))
+        }),
+        form("<answer> ends with <noun>(?P<l><L>)", |s, f| {
+            Some(json!({"regex": format!("{}\\s*\\z", regex::escape(s.quoted(f, "l")?))}))
+        }),
+        form(
+            "(?:<answer> )?(?:says|states|reports|shows|prints|quotes|cites|references|names) <noun>(?P<l><L>)",
+            |s, f| Some(json!({"contains": s.quoted(f, "l")?})),
+        ),
+        form(
+            "<noun>(?P<l><L>) (?:is|was) (?:mentioned|included|present|shown|stated|in the (?:answer|response|output|reply))|<noun>(?P<m><L>) appears(?: in the (?:answer|response|output|reply))?",
+            |s, f| {
+                let text = s.quoted(f, "l").or_else(|| s.quoted(f, "m"))?;
+                Some(json!({ "contains": text }))
+            },
+        ),
+        form(
+            "(?:no|<noun>)(?P<l><L>) (?:is not|was not|isn't) (?:mentioned|included|present|shown)|<noun>(?P<m><L>) <not> appear(?: in the (?:answer|response|output|reply))?",
+            |s, f| {
+                let text = s.quoted(f, "l").or_else(|| s.quoted(f, "m"))?;
+                Some(json!({ "not_contains": text }))
+            },
+        ),
+        form(
+            "(?:<answer> )?(?:contains|includes|uses|mentions) none of(?: these)?(?: the)?(?: banned| forbidden)?(?: words| phrases| terms)?:? (?P<l><L>(?:, <L>)*(?:,? (?:and|or) <L>)?)",
+            |s, f| Some(json!({"all": each(s, f, "not_contains")?})),
+        ),
+        form(
+            "(?:<answer> )?(?:contains no|has no|uses no|no|<not> (?:contain|use|have)(?: any)?) em[- ]?dash(?:es)?(?P<en>(?: or|,| and) en[- ]?dash(?:es)?)?",
+            |_, f| {
+                let pattern = if f.name("en").is_some() { "[\u{2014}\u{2013}]" } else { "\u{2014}" };
+                Some(json!({ "not_regex": pattern }))
+            },
+        ),
         // Files.
+        form(
+            "<agent>(?:produces|generates|outputs|writes|saves) (?:a |an |the )?(?:new )?(?:file )?(?:named |called )?(?P<p><L>)(?: file)?|<agent>creates (?:a |an |the )(?:new )?(?P<q><L>) file|(?:a |the )?(?:new )?(?:file )?(?P<r><L>)(?: file)? (?:is|was|has been|gets) (?:produced|generated|written|saved)",
+            |s, f| {
+                let path = ["p", "q", "r"].iter().find_map(|group| s.path(f, group))?;
+                Some(json!({"any": [{ "file_created": path }, { "file_changed": path }]}))
+            },
+        ),
+        form(
+            "(?:<agent><not> (?:modify|change|edit|touch|alter)(?: any| the)? (?:project |source |existing )?files?|no (?:project |source |existing )?files? (?:is|are|was|were) (?:modified|changed|edited|touched))",
+            |_, _| {
+                Some(json!({"all": [{"not": {"file_changed": "**"}}, {"not": {"file_deleted": "**"}}]}))
+            },
+        ),
+        form(
+            "(?:<agent><not> (?:create|write) any (?:new )?files?|no (?:new )?files? (?:is|are|was|were) (?:created|written))",
+            |_, _| Some(json!({"not": {"file_created": "**"}})),
+        ),
         form("<file>(?P<p><L>) <was> created|<agent>creates <file>(?P<q><L>)", |s, f| {
             file(s, f, "file_created", true)
         }),

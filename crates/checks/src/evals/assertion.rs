@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{CaseDemand, DemandDecider, ShellLine, ShellUse};
 use crate::check;
-use crate::sentence::check_of;
+use crate::sentence::check_in;
+use crate::sentence_data::SentenceContext;
 use selftest_text::escape::terminal;
 
 /// Maximum length of a sentence for the judge, in characters.
@@ -37,6 +38,8 @@ pub(super) struct ParsedAssertions {
     /// Shell lines that typed assertions would run.
     pub(super) shell: Vec<ShellLine>,
     pub(super) warnings: Vec<String>,
+    /// What the case says around its sentences.
+    pub(super) context: SentenceContext,
     /// Place of the value that is being read.
     pub(super) pointer: String,
     /// Places of keys that are not read.
@@ -113,7 +116,7 @@ fn sentence(text: &str, wanted: bool, found: &mut ParsedAssertions) {
     // From explicit to vague: a shorthand check, a sentence with a certain meaning, the judge.
     if let Some(check) = parse_shorthand(text) {
         push_check(text, &check, wanted, DemandDecider::Typed, found);
-    } else if let Some(check) = check_of(text) {
+    } else if let Some(check) = check_in(text, &found.context) {
         let check = if wanted { check } else { check.negated() };
         found
             .demands

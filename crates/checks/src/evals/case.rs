@@ -15,6 +15,7 @@ use super::{
 };
 use crate::check::{self, Check};
 use crate::named_file::path_error;
+use crate::sentence_data::SentenceContext;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::wording::plural;
@@ -89,7 +90,13 @@ impl<'a> CaseReader<'a> {
     pub(super) fn case(&mut self, members: &Fields<'_>, position: usize) {
         let (prompt, replies) = prompts(members);
         let routing = routing(members, &prompt);
-        let mut found = ParsedAssertions::default();
+        let mut texts = Vec::new();
+        for value in std::iter::once(&json!(prompt)).chain(members.members().values()) {
+            collect_texts(value, 0, &mut texts);
+        }
+        let context =
+            SentenceContext::of(texts.iter().map(String::as_str), self.file.skill.as_deref());
+        let mut found = ParsedAssertions { context, ..ParsedAssertions::default() };
         demands(members, &mut found);
         activations(members, &mut found);
         let reference = members.first(&REFERENCE_KEYS).and_then(|(_, value)| text(value));
@@ -379,6 +386,23 @@ pub(super) fn message(value: &Value) -> Option<String> {
             content.filter(|_| role == "user")
         }
         other => text(other),
+    }
+}
+
+/// Maximum nesting depth of texts that are looked at.
+const MAX_DEPTH: usize = 6;
+
+/// Collects the texts of a case.
+fn collect_texts(value: &Value, depth: usize, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) if depth < MAX_DEPTH => {
+            items.iter().for_each(|item| collect_texts(item, depth + 1, texts));
+        }
+        Value::Object(members) if depth < MAX_DEPTH => {
+            members.values().for_each(|member| collect_texts(member, depth + 1, texts));
+        }
+        _ => {}
     }
 }
 

@@ -1,0 +1,187 @@
+//! Sentences about the data in a file: "caseplan.json.version === '27.0.0'", "id matches /^c-[0-9]+$/".
+//!
+//! A sentence that names no file is about the only data file that its case names. If the case names
+//! two, or none, it is left to the judge.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::check::DataFormat;
+
+/// What a case says around a sentence.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SentenceContext {
+    /// The only data file that the case names.
+    pub data_file: Option<String>,
+    /// Name of the skill under test.
+    pub skill: Option<String>,
+}
+
+impl SentenceContext {
+    /// Reads the texts of a case.
+    pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>, skill: Option<&str>) -> Self {
+        let mut files = BTreeSet::new();
+        for text in texts {
+            files.extend(FILE.find_iter(text).map(|found| found.as_str()));
+        }
+        let mut files = files.into_iter();
+        let only = files.next().filter(|_| files.next().is_none());
+        Self { data_file: only.map(ToOwned::to_owned), skill: skill.map(ToOwned::to_owned) }
+    }
+}
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
+}
+
+/// A path of a data file. A key may follow after a dot.
+static FILE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?:[A-Za-z0-9_-][A-Za-z0-9_@.-]*/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*?\.(?:json|ya?ml|toml|csv)\b")
+});
+
+/// `FILE.key.other[0] === VALUE`, and the same without the file.
+static COMPARISON: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?x)^(?:the\s)?[`"']?(?P<place>[A-Za-z0-9_/@.\-\[\]]+)[`"']?
+        \s+(?:(?P<equal>===?|=|equals|is\sexactly|is\sset\sto|is)|(?P<match>matches(?:\sthe\s(?:regex|pattern))?|=~))\s+
+        (?P<value>.+?)\.?$"#,
+    )
+});
+
+/// A key that must be there, or must not.
+static KEY: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?ix)^(?:the\s)?(?:(?:json|output|file|`?(?P<file>[^\s`]+\.(?:json|ya?ml|toml))`?)\s)?
+        (?P<verb>no|has\sno|contains\sno|does\snot\s(?:have|contain)|has|contains|includes)\s
+        (?:an?\s|the\s|any\s)?(?:top-level\s)?[`"'](?P<key>[A-Za-z0-9_.\-]+)[`"']\s
+        (?:top-level\s|root\s|wrapper\s|outer\s)*(?:key|field|property)(?:\s(?:at\sthe\s(?:root|top\slevel)))?\.?$"#,
+    )
+});
+
+/// A file that is well-formed.
+static VALID: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?ix)^(?:the\s)?(?:file\s)?`?(?P<file>[^\s`]+\.(?:json|ya?ml|toml|csv))`?\s
+        (?:(?:file\s)?(?:is|must\sbe|should\sbe)\s(?:a\s)?(?:syntactically\s)?valid|parses\sas(?:\svalid)?|is\sparseable|can\sbe\sparsed\sas)
+        (?:\s(?:json|yaml|toml|csv)(?:\sfile)?)?\.?$",
+    )
+});
+
+/// Returns the check of data that a sentence states.
+pub(crate) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
+    let sentence = sentence.trim();
+    if let Some(found) = VALID.captures(sentence) {
+        let file = path(&found["file"])?;
+        return Some(json!({"file_data": {"path": file}}));
+    }
+    if let Some(found) = KEY.captures(sentence) {
+        let file = match found.name("file") {
+            Some(file) => path(file.as_str())?,
+            None => context.data_file.clone()?,
+        };
+        let pointer = pointer(&found["key"])?;
+        let verb = found["verb"].to_lowercase();
+        let is_wanted = matches!(verb.as_str(), "has" | "contains" | "includes");
+        let mut data = json!({"path": file, "pointer": pointer});
+        if !is_wanted {
+            data["absent"] = json!(true);
+        }
+        return Some(json!({ "file_data": data }));
+    }
+    let found = COMPARISON.captures(sentence)?;
+    let place = &found["place"];
+    let (file, key) = match FILE.find(place).filter(|file| file.start() == 0) {
+        Some(file) => (path(file.as_str())?, place[file.end()..].trim_start_matches('.')),
+        None => (context.data_file.clone()?, place),
+    };
+    let pointer = pointer(key)?;
+    let value = found["value"].trim();
+    let mut data = json!({"path": file, "pointer": pointer});
+    if found.name("match").is_some() {
+        let pattern = value.trim_matches('`');
+        let pattern = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'))?;
+        data["matches"] = json!(pattern);
+        return Some(json!({ "file_data": data }));
+    }
+    // "The version is current" is no comparison: what follows `is` must be a literal.
+    data["equals"] = literal(value)?;
+    Some(json!({ "file_data": data }))
+}
+
+/// Returns a path inside of the folder of a case.
+fn path(text: &str) -> Option<String> {
+    let is_data = DataFormat::of_path(text).is_some();
+    (is_data && !text.split('/').any(|part| part == "..")).then(|| text.to_owned())
+}
+
+/// Returns the pointer of `a.b[0]`; `None` if there is no key.
+fn pointer(key: &str) -> Option<String> {
+    let mut pointer = String::new();
+    for part in key.replace('[', ".").replace(']', "").split('.') {
+        if part.is_empty() {
+            return None;
+        }
+        pointer = crate::yaml::join(&pointer, part);
+    }
+    (!pointer.is_empty()).then_some(pointer)
+}
+
+/// Returns a quoted text, a number, a boolean or null.
+fn literal(text: &str) -> Option<Value> {
+    for quote in ['\'', '"', '`'] {
+        let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        if let Some(inner) = inner {
+            return (!inner.contains(quote) && !inner.is_empty()).then(|| json!(inner));
+        }
+    }
+    serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_object() && !value.is_array())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_file_can_be_meant() {
+        let of = |texts: &[&str]| SentenceContext::of(texts.iter().copied(), None).data_file;
+        assert_eq!(of(&["Write caseplan.json", "caseplan.json.version === '1'"]).as_deref(), Some("caseplan.json"));
+        assert_eq!(of(&["Write a.json and b.yaml"]), None);
+        assert_eq!(of(&["Write a plan"]), None);
+    }
+
+    #[test]
+    fn comparisons_with_literals_are_checks() {
+        let context = SentenceContext::of(["Write caseplan.json."], None);
+        let none = SentenceContext::default();
+        for (sentence, data) in [
+            ("caseplan.json.version === '27.0.0'", json!({"pointer": "/version", "equals": "27.0.0"})),
+            ("id matches /^case-[A-Za-z0-9]{10}$/", json!({"pointer": "/id", "matches": "^case-[A-Za-z0-9]{10}$"})),
+            ("No 'root' wrapper key", json!({"pointer": "/root", "absent": true})),
+            ("stages[0].name is \"Triage\"", json!({"pointer": "/stages/0/name", "equals": "Triage"})),
+            ("`enabled` is true", json!({"pointer": "/enabled", "equals": true})),
+            ("caseplan.json has a `version` field", json!({"pointer": "/version"})),
+            ("caseplan.json is valid JSON", json!({})),
+        ] {
+            let mut wanted = data.clone();
+            wanted["path"] = json!("caseplan.json");
+            let found = data_check(sentence, &context).unwrap_or_else(|| panic!("{sentence}"));
+            assert_eq!(found["file_data"], wanted, "{sentence}");
+            assert!(crate::check::read(&found).is_ok(), "{found}");
+        }
+        for sentence in [
+            "id matches the ticket",
+            "The version is current",
+            "caseplan.json is complete",
+            "No 'root' wrapper key unless asked for",
+            "version is '1' or '2'",
+        ] {
+            assert_eq!(data_check(sentence, &context), None, "{sentence}");
+        }
+        for sentence in ["id matches /^a$/", "No 'root' wrapper key", "version === '1'"] {
+            assert_eq!(data_check(sentence, &none), None, "{sentence}");
+        }
+    }
+}
