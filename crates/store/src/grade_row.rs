@@ -164,6 +164,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
         evidence: Vec::new(),
         state: OutcomeState::Unknown,
         outcome_evidence: Vec::new(),
+        results: Vec::new(),
         corrections: 0,
         lineage: SessionLineage::default(),
         rewinds: 0,

@@ -296,7 +296,30 @@ impl<'a> Setup<'a> {
         if scan.unchanged > 0 {
             scan.grades = self.grader.grades_of_sources().await?;
         }
-        if self.json || scan.grades.is_empty() {
+        // The database may hold the session by another file.
+        if let (true, [path]) = (scan.grades.is_empty(), &self.roots[..]) {
+            // The reader of database files has its own runtime.
+            let read = std::thread::scope(|scope| {
+                scope.spawn(|| self.grader.grade_file(path)).join()
+            });
+            let read = read.map_err(|_| AppError::usage(anyhow!("the reader has panicked")))?;
+            let grades = read.map_err(|error| {
+                AppError::usage(anyhow!("cannot grade {}: {error}", path.display()))
+            })?;
+            if !self.json {
+                for grade in &grades {
+                    let cost = TokenCost::compute(
+                        &grade.details.spent,
+                        &self.grader.options().prices,
+                    );
+                    print(&grades::card(grade, &[], &cost, None))?;
+                }
+                let nothing = grades.is_empty();
+                return Ok(if nothing { Exit::NothingRan } else { Exit::Passed });
+            }
+            scan.grades = grades;
+        }
+        if self.json {
             return self.show(&scan);
         }
         for grade in &scan.grades {

@@ -1,12 +1,14 @@
 //! `selftest sessions label`: whether the tasks of sessions truly succeeded, by a person or from a
 //! file; `selftest sessions estimate`: what follows from it for sessions without a label.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 use selftest_app::find_grade;
 use selftest_app::{AppError, Project};
+use selftest_grading::grade::beside::session_names;
 use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
 use selftest_grading::grade::{
     GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
@@ -45,7 +47,17 @@ pub(super) async fn label(
         }
         None => by_hand(args, &store).await?,
     };
+    let (labels, unclear) = match &args.labels {
+        Some(_) => matched(labels, &store).await?,
+        None => (labels, 0),
+    };
     store.add_labels(&labels).await?;
+    if unclear > 0 {
+        eprint(&format!(
+            "warning: {unclear} labels name several sessions, and none was labelled by them\n\
+             hint: name each session by its id\n"
+        ));
+    }
     let mut ungraded = 0_usize;
     for label in &labels {
         ungraded += usize::from(store.grade(&label.session_id).await?.is_none());
@@ -65,6 +77,41 @@ pub(super) async fn label(
         ));
     }
     Ok(Exit::Passed)
+}
+
+/// Replaces the names of sessions in labels by their ids: a label may name a session by its file or
+/// by a folder around it, such as the instance of a benchmark. Returns the labels and the number of
+/// those that name several sessions.
+async fn matched(
+    labels: Vec<SessionLabel>,
+    store: &Store,
+) -> Result<(Vec<SessionLabel>, usize), AppError> {
+    let wanted: BTreeSet<&str> = labels.iter().map(|label| label.session_id.as_str()).collect();
+    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let each = |grade: GradeRecord| {
+        for name in session_names(&grade.session_id, &grade.session_file) {
+            if wanted.contains(name.as_str()) {
+                known.entry(name).or_default().insert(grade.session_id.clone());
+            }
+        }
+    };
+    store.for_each_grade(Timestamp::MIN, Timestamp::MAX, each).await?;
+    let mut unclear = 0;
+    let mut kept = Vec::new();
+    for label in labels {
+        match known.get(&label.session_id) {
+            // An id outranks the same name of a folder.
+            Some(ids) if ids.len() > 1 && !ids.contains(&label.session_id) => unclear += 1,
+            Some(ids) if !ids.contains(&label.session_id) => {
+                let session_id = ids.first().cloned().unwrap_or_default();
+                // Sessions of the same task stay together where labels are held out.
+                let task = label.task.clone().or_else(|| Some(label.session_id.clone()));
+                kept.push(SessionLabel { session_id, task, ..label });
+            }
+            _ => kept.push(label),
+        }
+    }
+    Ok((kept, unclear))
 }
 
 async fn by_hand(args: &SessionLabelArgs, store: &Store) -> Result<Vec<SessionLabel>, AppError> {

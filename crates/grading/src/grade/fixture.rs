@@ -61,6 +61,7 @@ pub(crate) fn record(
             evidence: Vec::new(),
             state: OutcomeState::Unknown,
             outcome_evidence: Vec::new(),
+            results: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::SessionLineage::default(),
             rewinds: 0,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::beside::TaskResult;
 use super::share::total;
 use super::spending::ModelTokens;
 use super::{
@@ -107,6 +108,9 @@ pub struct GradeDetails {
     /// Evidence for the outcome of the task, the decisive evidence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_evidence: Vec<OutcomeEvidence>,
+    /// Results that files beside the session state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<TaskResult>,
     /// Number of times that the person objected to the agent's work or stopped it.
     #[serde(default)]
     pub corrections: u64,
@@ -132,11 +136,12 @@ impl GradeRecord {
         self.session_kind == SessionKind::Task
     }
 
-    /// Returns the verdict of a verifier in the session's file. Returns `None` if there is none, or
+    /// Returns the verdict of a verifier in the session's file or beside it. Returns `None` if there is none, or
     /// if it states neither success nor failure.
     pub fn verdict(&self) -> Option<bool> {
         let signs = self.details.outcome_evidence.iter().map(|one| one.sign);
-        let verdicts = signs.filter_map(OutcomeSign::verdict);
+        let beside = self.details.results.iter().filter_map(|one| one.passed);
+        let verdicts = signs.filter_map(OutcomeSign::verdict).chain(beside);
         verdicts.reduce(|one, other| one && other)
     }
 
@@ -294,6 +299,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             evidence: Vec::new(),
             state: OutcomeState::Unknown,
             outcome_evidence: Vec::new(),
+            results: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::SessionLineage::default(),
             rewinds: 0,

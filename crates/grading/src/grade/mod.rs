@@ -6,6 +6,7 @@
 
 pub mod agreement;
 pub mod alerts;
+pub mod beside;
 pub mod breakdown;
 pub mod calibration;
 mod completion;

@@ -9,10 +9,13 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 /// Maximum size in bytes of a label file.
 pub const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Keys that may contain the session ID, most specific first.
-const SESSION_KEYS: [&str; 4] = ["session_id", "session", "id", "run_id"];
+const SESSION_KEYS: [&str; 10] = [
+    "session_id", "session", "trial_name", "trajectory_id", "instance_id", "id", "run_id", "uuid",
+    "file", "task_id",
+];
 /// Keys that may contain the result: true, false, or a reward from 0 to 1.
-const SUCCESS_KEYS: [&str; 7] =
-    ["success", "succeeded", "passed", "resolved", "is_correct", "reward", "score"];
+const SUCCESS_KEYS: [&str; 8] =
+    ["success", "succeeded", "passed", "resolved", "is_resolved", "is_correct", "reward", "score"];
 
 /// Source of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -170,8 +170,10 @@ impl SessionTally {
             // Rejected and pending calls neither extend nor end a run of errors.
             ToolOutcome::Rejected => self.rejected += 1,
             ToolOutcome::Pending => self.pending += 1,
-            ToolOutcome::Failed => self.add_error(event, result),
-            ToolOutcome::Ok | ToolOutcome::Unknown => {
+            ToolOutcome::Failed if !self.outcome.is_fruitless_search(result) => {
+                self.add_error(event, result);
+            }
+            ToolOutcome::Failed | ToolOutcome::Ok | ToolOutcome::Unknown => {
                 self.error_run = 0;
                 if self.last_error.is_some() && self.worked_after.is_none() {
                     self.worked_after = Some(event);

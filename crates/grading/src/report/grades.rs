@@ -132,6 +132,10 @@ pub fn card(
         let words = terminal(&evidence.words, MAX_WORDS);
         let _ = writeln!(text, "  {:<42} #{}  {words}", evidence.sign.words(), evidence.event);
     }
+    for result in &grade.details.results {
+        let (words, file) = (terminal(&result.words, MAX_WORDS), terminal(&result.file, MAX_WORDS));
+        let _ = writeln!(text, "  {:<42} {words}  {file}", "a file beside the session says");
+    }
     text += "\nevidence (# is the event in `selftest sessions show SESSION`)\n";
     for evidence in &grade.details.evidence {
         let event = evidence.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));

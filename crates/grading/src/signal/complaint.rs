@@ -91,7 +91,7 @@ static PATTERNS: LazyLock<ComplaintPatterns> = LazyLock::new(|| ComplaintPattern
     asks_for_reasons: english::regex(ASKS_FOR_REASONS),
 });
 
-/// Returns true if a folded sentence complains.
+/// Returns true if a folded sentence complains, by what it says or by its tone.
 pub(super) fn is_complaint(sentence: &str) -> bool {
     let patterns = &*PATTERNS;
     // Most sentences are not complaints; one search rules them out instead of several.
@@ -109,6 +109,13 @@ pub(super) fn is_complaint(sentence: &str) -> bool {
     if patterns.outcries.find_iter(sentence).any(|hit| !is_name(hit)) {
         return !patterns.praised.is_match(sentence);
     }
+    states_fault(sentence)
+}
+
+/// Returns true if a folded sentence says that something is wrong with the agent's work, in
+/// whatever tone.
+pub(super) fn states_fault(sentence: &str) -> bool {
+    let patterns = &*PATTERNS;
     if patterns.at_the_beginning.is_match(sentence) && !patterns.asks_for_reasons.is_match(sentence)
     {
         // A plain statement of the agent's fault. A condition later in the sentence is part of it.

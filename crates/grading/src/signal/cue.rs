@@ -42,6 +42,21 @@ pub(super) enum CueWord {
     Annoyed,
 }
 
+impl CueWord {
+    /// Returns true if the remark says something about the work. The others only have a tone.
+    pub(super) fn is_about_work(self) -> bool {
+        matches!(
+            self,
+            CueWord::Wrong
+                | CueWord::Still
+                | CueWord::No
+                | CueWord::Asked
+                | CueWord::Wanted
+                | CueWord::Misunderstood
+        )
+    }
+}
+
 /// Returns the cue for a word.
 pub(super) fn cue(word: &str) -> Option<CueWord> {
     Some(match word {

@@ -1,60 +1,144 @@
-//! Detects objections to what the agent has just done: complaints, corrections, requests to revert,
-//! and repeated requests. English only.
+//! Detects objections to what the agent has just done: reverts, corrections, reports that it does
+//! not work, and the same request again. English only.
 //!
-//! This is wider than frustration, since a correction may be polite. The first message of a session
-//! cannot object to anything, but only the caller can tell that it is the first.
+//! What the person does or says about the work decides. Tone does not: people swear in good spirits
+//! and correct politely. The first message of a session cannot object to anything, but only the
+//! caller can tell that it is the first.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::{
-    MAX_EXAMINED_BYTES, MessageEnd, comparison_words, comparison_words_of_text, is_frustrated,
-    is_repeated, message_ends,
+    CueWord, MAX_EXAMINED_BYTES, MessageEnd, WordContext, complaint, frustration, is_answer,
+    message_ends, sentences, without_quotes,
 };
 use crate::english;
-use selftest_text::words::WordSet;
 
 /// Form of an objection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objection {
-    /// The message is clearly dissatisfied.
+    /// The message says that the work is wrong or does not work.
     Complains,
     /// The message says that something else was asked for.
     Corrects,
-    /// The message asks to undo the work.
+    /// The message undoes the work or asks to undo it.
     Reverts,
     /// The message repeats the previous request.
     AsksAgain,
 }
 
-/// Matches an order to undo work at the start of a message.
+/// Words before an objection that do not change it.
+const LEAD: &str = r"^(?:(?:no+|nope|nah|wait|hmm+|hm|hey|ok|okay|but|oh|so|sorry|well|actually|please|pls|just|then|and|ah|uh|argh|ugh|again|fgs|ffs|wtf|jesus|damn)[,.! :]+){0,4}";
+
+/// Commands of agents and of Git that take work back, and orders to do so.
 static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(&format!(
+        r"^/(?:undo|rewind|revert|rollback|restore)\b|^(?:!|<bash-input>) *git (?:checkout (?:--|\.)|restore |reset --hard|revert )|{LEAD}(?:(?:can|could) you (?:please )?)?(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this|them) back|go back to (?:the|how|what) (?:previous|old|original|it was|we had|last|earlier)|restore (?:the|my) (?:previous|old|original))\b"
+    ))
+});
+
+/// Corrections at the start of a message.
+static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(&format!(
+        r"{LEAD}(?:i (?:meant|said|told you|asked (?:you|for)|wanted (?:you|it|the|a|an|this|that|them)|(?:didn't|did not|never) (?:mean|ask|say|want|tell))\b|not (?:that|this|like (?:that|this)|the|in|there|what|here|a|an|on)\b|(?:it |that )?(?:looks|seems) like you (?:forgot|missed|broke|removed|deleted|skipped|misunderstood)\b|(?:i think )?you(?:'ve| have)? (?:still |also |just )*(?:forgot|forgotten|missed|didn't|did not|haven't|have not|broke|broken|removed|deleted|changed the wrong|misread|misunderstood|ignored|skipped|used the wrong|put it|put the)\b|why (?:did|didn't|are|aren't|have|would) you (?:not |even |just )*(?:delet|remov|chang|add|skip|mock|creat|ignor|rewr|replac|comment|disabl|break|hardcod|touch|revert|do that|do this|run|stop|renam|mov|push|commit)\w*|wrong (?:file|place|one|branch|folder|function|line|directory|button|page|test|table|column|repo|version)\b|(?:that's|that is|this is|it's|it is) (?:still |also |just |really |simply |completely |totally )*(?:not (?:what|how|right|correct|it|the|quite|working|where|true)|wrong|incorrect|backwards|the wrong)\b|that(?: isn't| is not|'s not) (?:what|how|right|correct|it|the|quite|where|true)\b|stop (?:doing|adding|using|changing|making|that|this|trying|editing|creating|mocking|guessing|touching|rewriting|deleting|removing)\b|stop[.! ]*$)"
+    ))
+});
+
+/// *no, i mean …* and other corrections that need a refusal first.
+static AFTER_NO: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"^(?:(?:no|nope|please|pls|ok|okay|just|then|actually|so|wait|stop|hmm)[,.! ]+){0,3}(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this) back)\b",
+        r"^(?:wait|hmm+|hey|ok|okay|oh|sorry|well|uh|ah)?[,.! ]*(?:no+|nope|nah)[,.!\- ]+(?:i mean|i meant|i want|i need|i was (?:talking|asking)|you (?:should|need|have to|must)|it(?:'s| is| should| needs| has)|use|don't|do not|dont|instead|not|the other|that's (?:not|wrong)|that is (?:not|wrong)|this is (?:not|wrong)|make it|keep|leave|just|only|put|we (?:need|want|should|don't)|there(?:'s| is| are| should))\b",
     )
 });
 
-/// Matches a correction at the start of a message.
-static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
+/// An order not to do what was just done: *don't mock*.
+static DO_NOT: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(&format!(r"{LEAD}(?:don't|do not|dont|never|quit) (?:ever )?([a-z]+)\b"))
+});
+/// Verbs after *don't* that forbid nothing.
+const HARMLESS: &str = "worry forget bother hesitate know think mind care have need see understand remember believe like want get feel stop be commit push merge deploy start do implement proceed continue write make give answer tell show ask if seem appear";
+
+/// *get, not post*: at most a few words around *not*.
+static NOT_THIS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"^(?:(?:no|nope|wait|hmm|hey|stop|ok|okay|but|sorry|well)[,.! ]+){0,3}(?:no[,.! ]+(?:you (?:should|need|have to|must|forgot|missed)|i (?:meant|said|asked|want|wanted|told|need)|it(?:'s| is) (?:not|still|wrong)|use|don't|do not|instead|stop|not (?:that|this|like|the)|(?:that's|that is|this is) (?:not|wrong))\b|not (?:that|this|like (?:that|this)|the|in|there|what)\b|that's not|that is not|this is not|it's not|it is not|i (?:meant|said|asked|told|wanted)\b|you (?:forgot|missed|didn't|did not|haven't|have not|broke|removed|deleted|changed the wrong|misread|ignored|skipped|used the wrong|put it)|why (?:did|didn't|are|aren't|have|would) you\b|actually,? i (?:meant|wanted)|wrong (?:file|place|one|branch|folder|function|line)|stop\b|don't do (?:that|this)|there(?:'s| is| are) still\b|still (?:not|doesn't|broken|failing|wrong|the same|get|see)|it (?:doesn't|does not|didn't|still|isn't|is still|crashes|fails)\b)",
+        r"^(?:(?:no|nope|use|make it|it's|should be|must be|with|in|on|the)[, ]+)*([a-z0-9_./'`-]+(?: [a-z0-9_./'`-]+){0,3}),? (?:not|instead of|rather than) (?:(?:the|a|an|in|on|as|for|with|from|to|by|at|via|using|into) )*([a-z0-9_./'`-]+)(?: [a-z0-9_./'`-]+){0,3}[.! ]*$",
     )
 });
+/// Words before or after *not* that make a statement of it: *is not*, *if not*, *not sure*.
+const STATES: &str = "is are was were am do does did can could should would will may might must has have had or if why but and i it this that maybe probably sure yet now because certainly definitely there i'm im it's that's they we you looks seems absolutely of course perhaps better ok yes sorry let's";
+const STATED: &str = "sure yet bad necessary needed working required important possible so too really much only just all everything anything be have been";
+
+/// A report that something does not work now, in a short sentence.
+static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"\b(?:is|are|'s|'re|was|were|am|still|it|does|do|do(?:es)?n't|isn't|aren't|not) (?:still |even |just |now )*(?:not |never )?(?:working|loading|showing|rendering|updating|appearing|compiling|building|displaying|visible|respond|responding|work|load|show|render|update|appear|compile|seeing|blocked)\b|^no \w+(?: \w+){0,4} (?:is|are) (?:being )?(?:showing|loading|load(?:ed)?|appearing|rendered|displayed|visible|returned)|^nothing (?:happens|shows|loads|works|changed|happened|appears)|\bi(?:'m| am)? (?:still |now )*(?:not see|don't see|can't see|cannot see|do not see|not seeing|not getting|get|getting|see|seeing) (?:an? |the |this |that |any )?(?:\w+ )?(?:error|errors|crash|exception|change|changes|difference|warning)\b",
+    )
+});
+static DENIES: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"\b(?:not|no|never|nothing|doesn't|don't|isn't|aren't|can't|cannot|error|errors|crash|exception|blocked)\b")
+});
+/// *it still shows the old title*
+static STILL: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:but |and |now )?(?:it|this|that|they|there|(?:the|my) \w+(?: \w+){0,3})(?:'s| is| are)? still (?:shows?|says?|uses?|has|have|looks?|returns?|prints?|gives?|points?|goes|runs?|opens?|fails?|throws?|crash\w*|not|no|missing|wrong|broken|there|the (?:same|old))\b",
+    )
+});
+/// Words that tie a report to the work that was just done.
+static JUST_NOW: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"\b(?:now|still|again|anymore|any more|either|after (?:your|the|that|this)|since (?:your|the|that)|no longer|even with)\b")
+});
+/// *tests are failing now*, *a couple of tests are unhappy now*.
+static TESTS_FAIL: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"\b(?:tests?|build|ci|lint|pipeline|types?)\b.{0,30}\b(?:fail|fails|failed|failing|broken|broke|unhappy|red)\b.{0,20}\b(?:now|again|still)\b|\b(?:now|still)\b.{0,20}\b(?:tests?|build|ci)\b.{0,20}\b(?:fail|fails|failing|broken|red)\b")
+});
+/// Suppositions and plain questions, in which nothing is reported.
+static SUPPOSES: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:if|when|whenever|unless|suppose|should|what|how|where|which|who|can|could|would|will|is|are|does|do|did|was|were|has|have|make sure|ensure|check|add|write|create|fix the|implement|please (?:add|make|check|fix|write)|let's|i(?:'d| would) like|i want|next|also|yes|yeah|great|perfect)\b",
+    )
+});
+/// Output of programs that failed.
+static FAILED_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"(?m)^ *(?:npm err(?:or|!)|error(?:\[\w+\])?: |fatal: |traceback \(most recent call last\)|panic: |failed to |\S*(?:error|exception): |e  +\S|assertionerror|failed \S+::)|\bexit code:? [1-9]|\bloading failed for\b|\bwas blocked because\b|uncaught (?:\(in promise\) )?\w*error",
+    )
+});
+
+/// Longest report, in words.
+const MAX_REPORT: usize = 30;
+
+/// Words that do not change a request.
+const FILLERS: &str = "please pls again still now just the a an to can could you i said ok okay so and it then once more hey would this that really already one time";
+/// First words of messages that are said again in the course of work.
+const ROUTINE: &str =
+    "continue proceed resume next go commit push yes no ok okay keep carry retry hi hello thanks thank";
 
 /// Words of a user's message, kept to detect that a later message repeats it.
 #[derive(Debug, Clone, Default)]
 pub struct RequestWords {
-    words: WordSet,
+    words: BTreeSet<String>,
 }
 
 impl RequestWords {
-    /// Records a message without a preceding answer, which therefore cannot object to anything.
+    /// Records a message.
     pub fn from_message(message: &str) -> Self {
         // A later message is compared with the start of this one.
-        let end = message.floor_char_boundary(2 * MAX_EXAMINED_BYTES);
-        Self { words: comparison_words_of_text(&message[..end]) }
+        let [head, tail] = message_ends(&message[..message.floor_char_boundary(2 * MAX_EXAMINED_BYTES)]);
+        let words = [head, tail].iter().flat_map(|text| content_words(text)).collect();
+        Self { words }
     }
+}
+
+/// Returns the words of a folded text that make the request, numbers and names included: in a
+/// series of requests just these differ.
+fn content_words(text: &str) -> Vec<String> {
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '\'')))
+        .map(|word| word.trim_matches(['.', '-', '\'', '/']))
+        .filter(|word| !word.is_empty() && !is_one(word, FILLERS))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the objection in a message, if any, and the request to pass in with the next message.
@@ -65,61 +149,163 @@ pub fn classify_objection(
 ) -> (Option<Objection>, RequestWords) {
     let texts = message_ends(message);
     let parts = texts.each_ref().map(|text| MessageEnd::new(text));
-    let words = comparison_words(&parts);
-    let objection = classify_objection_in(&parts, &words, previous);
-    // The end of a long message counts only in the comparison with the previous one.
-    let is_long = message.len() > 2 * MAX_EXAMINED_BYTES;
-    (objection, if is_long { RequestWords::from_message(message) } else { RequestWords { words } })
+    let request = RequestWords::from_message(message);
+    let is_repeated = previous.is_some_and(|previous| is_same_request(&request, previous, &parts));
+    let objection = objection_in(message, &parts).or(is_repeated.then_some(Objection::AsksAgain));
+    (objection, request)
 }
 
-fn classify_objection_in(
-    parts: &[MessageEnd<'_>; 2],
-    words: &WordSet,
-    previous: Option<&RequestWords>,
-) -> Option<Objection> {
-    if is_frustrated(parts) {
-        return Some(Objection::Complains);
-    }
+/// Returns true if nothing but fillers differs.
+fn is_same_request(request: &RequestWords, previous: &RequestWords, parts: &[MessageEnd<'_>; 2]) -> bool {
+    let first = parts[0].words.first().map_or("", |word| word.text);
+    request.words.len() >= 2
+        && request.words == previous.words
+        && !is_answer(&parts[0])
+        && !is_one(first, ROUTINE)
+}
+
+fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection> {
     let beginning = parts[0].text.trim_start();
     if REVERTS.is_match(beginning) {
-        Some(Objection::Reverts)
-    } else if CORRECTS.is_match(beginning) {
-        Some(Objection::Corrects)
-    } else {
-        previous
-            .is_some_and(|previous| is_repeated(parts, words, &previous.words))
-            .then_some(Objection::AsksAgain)
+        return Some(Objection::Reverts);
     }
+    let bare = without_quotes(beginning);
+    let first = sentences(&bare).next().unwrap_or_default();
+    if is_correction(&bare, first) {
+        return Some(Objection::Corrects);
+    }
+    let states_fault = parts.iter().any(|part| {
+        let bare = without_quotes(part.text);
+        part.has_remark(is_about_work) || sentences(&bare).any(complaint::states_fault)
+    });
+    let reports = sentences(&bare).take(3).any(is_report);
+    (states_fault || reports || is_failed_output(message, beginning)).then_some(Objection::Complains)
+}
+
+fn is_about_work(cue: CueWord, place: &WordContext<'_>) -> bool {
+    cue.is_about_work() && frustration::is_frustration_cue(cue, place)
+}
+
+fn is_correction(beginning: &str, first: &str) -> bool {
+    const POLITE: [&str; 9] = [
+        "no thanks", "no, thanks", "no thank you", "no, thank you", "no problem", "no worries",
+        "no rush", "no need", "not the end",
+    ];
+    if POLITE.iter().any(|polite| beginning.starts_with(polite)) {
+        return false;
+    }
+    if CORRECTS.is_match(beginning) || AFTER_NO.is_match(beginning) {
+        // *no, that's all* and the like are answers.
+        return !beginning.starts_with("no, that's all") && !beginning.starts_with("no that's all");
+    }
+    if let Some(found) = DO_NOT.captures(beginning) {
+        return !is_one(&found[1], HARMLESS);
+    }
+    NOT_THIS.captures(first).is_some_and(|found| {
+        let before = found[1].split(' ');
+        before.clone().all(|word| !is_one(word, STATES)) && !is_one(&found[2], STATED)
+    })
+}
+
+/// Returns true if a sentence reports that something does not work after the agent's change.
+fn is_report(sentence: &str) -> bool {
+    let words = sentence.split_whitespace().count();
+    if words > MAX_REPORT || SUPPOSES.is_match(sentence) {
+        return false;
+    }
+    TESTS_FAIL.is_match(sentence)
+        || STILL.is_match(sentence)
+        || (REPORTS.is_match(sentence)
+            && DENIES.is_match(sentence)
+            && (JUST_NOW.is_match(sentence) || sentence.starts_with("i ") || sentence.starts_with("i'm ")))
+}
+
+/// Returns true if the message is the output of a program that failed, with at most a few words
+/// before it.
+fn is_failed_output(message: &str, beginning: &str) -> bool {
+    const MAX_INTRODUCTION: usize = 8;
+    let first = beginning.lines().next().unwrap_or_default();
+    let has_lines = message.lines().filter(|line| !line.trim().is_empty()).count() > 2;
+    let tail = &message[message.ceil_char_boundary(message.len().saturating_sub(2000))..];
+    has_lines
+        && first.split_whitespace().count() <= MAX_INTRODUCTION
+        && !SUPPOSES.is_match(first)
+        && FAILED_OUTPUT.is_match(&tail.to_lowercase())
+}
+
+fn is_one(word: &str, words: &str) -> bool {
+    super::is_one_of(word, words)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn classify(message: &str, previous: Option<&str>) -> Option<Objection> {
+        let previous = previous.map(RequestWords::from_message);
+        classify_objection(message, previous.as_ref()).0
+    }
+
     #[test]
     fn each_kind() {
+        use Objection::{AsksAgain, Complains, Corrects, Reverts};
         for (message, previous, expected) in [
-            ("still broken", None, Some(Objection::Complains)),
-            ("No, I meant the other file", None, Some(Objection::Corrects)),
-            ("you forgot the tests", None, Some(Objection::Corrects)),
-            ("Why did you delete it?", None, Some(Objection::Complains)),
-            ("you forgot the index", None, Some(Objection::Corrects)),
-            ("please revert that", None, Some(Objection::Reverts)),
-            ("undo", None, Some(Objection::Reverts)),
-            ("add an undo button", None, None),
-            ("no, thanks", None, None),
-            ("No, that's all for now. Thanks for your help!", None, None),
-            ("No, that's okay.", None, None),
-            ("No, I don't have it", None, None),
-            ("Thanks again! Will do.", None, None),
-            ("No", None, None),
-            ("yes, do it", None, None),
-            ("now the other one", None, None),
-            ("run the tests", Some("run the tests!"), Some(Objection::AsksAgain)),
-            ("yes, run the tests", Some("run the tests!"), None),
+            ("it is broken again", None, Some(Complains)),
+            ("No, I meant the other file", None, Some(Corrects)),
+            ("no, i mean the second one", None, Some(Corrects)),
+            ("you forgot the tests", None, Some(Corrects)),
+            ("Why did you delete it?", None, Some(Corrects)),
+            ("don't mock", None, Some(Corrects)),
+            ("Don't mock the database, use the real one", None, Some(Corrects)),
+            ("get not post", None, Some(Corrects)),
+            ("use GET, not POST", None, Some(Corrects)),
+            ("in the header, not the footer", None, Some(Corrects)),
+            ("not the new button. this one", None, Some(Corrects)),
+            ("please revert that", None, Some(Reverts)),
+            ("undo", None, Some(Reverts)),
+            ("/undo", None, Some(Reverts)),
+            ("/rewind", None, Some(Reverts)),
+            ("! git checkout -- src/a.py", None, Some(Reverts)),
+            ("it still shows the old title, nothing changed", None, Some(Complains)),
+            ("the list is not loading now", None, Some(Complains)),
+            ("$ npm ci\nnpm error code 1\nnpm error missing lock file\nexit code: 1", None, Some(Complains)),
+            ("run the tests", Some("run the tests!"), Some(AsksAgain)),
+            ("again: run the tests please", Some("run the tests!"), Some(AsksAgain)),
         ] {
-            let previous = previous.map(RequestWords::from_message);
-            assert_eq!(classify_objection(message, previous.as_ref()).0, expected, "{message}");
+            assert_eq!(classify(message, previous), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn tone_series_and_answers_are_no_objection() {
+        for (message, previous) in [
+            ("jesus, everything works, you are a monster", None),
+            ("holy shit that's fast", None),
+            ("wtf this is so good lol", None),
+            ("damn, nice", None),
+            ("what the hell, it just works!", None),
+            ("ugh, mondays. ok next: the footer", None),
+            ("please change module 2 so that it handles case 2", Some("please change module 1 so that it handles case 1")),
+            ("now add a test for b.py", Some("now add a test for a.py")),
+            ("continue", Some("continue")),
+            ("add an undo button", None),
+            ("no, thanks", None),
+            ("No, that's all for now. Thanks for your help!", None),
+            ("No, that's okay.", None),
+            ("No, I don't have it", None),
+            ("Thanks again! Will do.", None),
+            ("No", None),
+            ("yes, do it", None),
+            ("now the other one", None),
+            ("yes, run the tests", Some("run the tests!")),
+            ("don't worry about the docs", None),
+            ("I'm not sure", None),
+            ("it is not urgent", None),
+            ("I wanted to use the larger certificate for part of it", None),
+            ("if it does not work now, tell me", None),
+            ("why did you choose sqlite?", None),
+        ] {
+            assert_eq!(classify(message, previous), None, "{message}");
         }
     }
 }

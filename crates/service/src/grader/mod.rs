@@ -32,6 +32,7 @@
 //!
 //! Prints nothing and writes no report files. Progress is reported to a [`ScanObserver`].
 
+mod beside;
 pub mod decision;
 mod deliver;
 mod gaps;
@@ -59,6 +60,7 @@ pub use insight::WeeklyOutcome;
 pub use patterns::{keep_tallies_current, patterns, tally_days};
 pub use routing::routing;
 use scan::{ExaminedFile, ScanTask, SessionFilter};
+use beside::ResultFiles;
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
 use selftest_models::prices::ModelPrices;
@@ -248,6 +250,7 @@ impl SelfGrader {
             ScanSummary { found: found.len() as u64, problems, ..ScanSummary::default() };
 
         self.release_vanished(&found, &known).await?;
+        let results = Arc::new(ResultFiles::new(&found));
         let since = self.options.since;
         let mut files: Vec<SessionFile> =
             found.into_iter().filter(|file| file.may_contain_session_since(since)).collect();
@@ -280,6 +283,7 @@ impl SelfGrader {
                 redactor: self.options.redactor.clone(),
                 now: selftest_clock::now(),
                 wanted: self.wanted(),
+                results: results.clone(),
             };
             self.store_results(scan::start_threads(task), &mut scan, observer).await?;
         }

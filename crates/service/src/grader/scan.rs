@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use super::beside::ResultFiles;
 use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
 use selftest_grading::grade::{GradeRecord, GradeWeights};
 use selftest_sessions::{FileDigest, SessionFile, SessionReadError, SessionSource};
@@ -43,6 +44,8 @@ pub(super) struct ScanTask {
     pub(super) now: Timestamp,
     /// Filter; files without a matching session are not recorded.
     pub(super) wanted: SessionFilter,
+    /// Results beside the sessions.
+    pub(super) results: Arc<ResultFiles>,
 }
 
 /// Filter for sessions.
@@ -145,6 +148,7 @@ fn examine(found: &SessionFile, task: &ScanTask) -> Option<ExaminedFile> {
             GradingResult::NotGradable { reason: why, .. } => reason = Some(why.to_owned()),
         }
     }
+    let grades = task.results.apply(found.source.path(), grades);
     if !task.wanted.is_all() && !grades.iter().any(|grade| task.wanted.matches(grade)) {
         return None;
     }

@@ -98,6 +98,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 event: 8,
                 words: "cargo test".to_owned(),
             }],
+            results: Vec::new(),
             corrections: 1,
             lineage: SessionLineage::default(),
             rewinds: 2,

@@ -197,6 +197,7 @@ impl RuleGrader<'_> {
                 evidence: evidence.collect(),
                 state,
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
+                results: Vec::new(),
                 corrections: tally.outcome.corrections(),
                 lineage: head.lineage,
                 rewinds: head.rewinds,

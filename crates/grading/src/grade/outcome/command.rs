@@ -1,11 +1,13 @@
 //! Parses shell commands for steps that affect the outcome: checks, file changes and merges. Output
 //! is not considered.
 
+mod search;
 mod selection;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub(super) use search::{ends_with_search, says_nothing_found};
 use selection::{check_targets, selects_part};
 
 /// Kind of check.

@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::command::{CommandStep, ShellCheck, ShellCheckKind, affects_tests, parse_steps};
+use super::command::{
+    CommandStep, ShellCheck, ShellCheckKind, affects_tests, ends_with_search, parse_steps,
+    says_nothing_found,
+};
 use super::created::CreatedFiles;
 use super::output::{self, CheckExit, CheckVerdict};
 use super::runners::RunnerOutput;
@@ -65,6 +68,8 @@ struct PendingCall {
     call_id: String,
     steps: Vec<CommandStep>,
     command: String,
+    /// True if exit code 1 without output only means that nothing was found.
+    is_search: bool,
 }
 
 /// Tracks the outcome of a session's task.
@@ -81,6 +86,8 @@ pub(in crate::grade) struct OutcomeTracker {
     /// Verdicts of verifiers.
     verdicts: Vec<OutcomeEvidence>,
     objection: Option<OutcomeEvidence>,
+    /// True if the agent changed files after the objection.
+    is_answered: bool,
     corrections: u64,
     has_answered: bool,
     previous: Option<RequestWords>,
@@ -128,11 +135,12 @@ impl OutcomeTracker {
                             paths.iter().for_each(|path| self.created.add(path, &command, true));
                         }
                     }
-                    if !steps.is_empty() && self.open.len() < MAX_OPEN {
+                    let is_search = ends_with_search(&command);
+                    if (is_search || !steps.is_empty()) && self.open.len() < MAX_OPEN {
                         let call_id = call.id.as_str().to_owned();
                         let end = command.floor_char_boundary(MAX_WORDS);
                         let command = command[..end].to_owned();
-                        self.open.push(PendingCall { call_id, steps, command });
+                        self.open.push(PendingCall { call_id, steps, command, is_search });
                     }
                 }
                 ToolEffect::Other => {}
@@ -169,6 +177,13 @@ impl OutcomeTracker {
         })
     }
 
+    /// Returns true if the failed result of a pending call only says that a search found nothing.
+    pub(in crate::grade) fn is_fruitless_search(&self, result: &ToolResult<'_>) -> bool {
+        let open = self.open.iter().find(|open| open.call_id == result.call_id.as_str());
+        let words = if result.error.is_empty() { &result.text } else { &result.error };
+        open.is_some_and(|open| open.is_search) && says_nothing_found(result.exit_code, words)
+    }
+
     /// Returns the number of times that the person corrected the agent.
     pub(in crate::grade) fn corrections(&self) -> u64 {
         self.corrections
@@ -203,6 +218,7 @@ impl OutcomeTracker {
     fn record_objection(&mut self, sign: OutcomeSign, event: &Event<'_>) {
         self.corrections += 1;
         self.objection = Some(event_evidence(sign, event));
+        self.is_answered = false;
     }
 
     fn record_verdict(&mut self, sign: OutcomeSign, event: &Event<'_>) {
@@ -215,6 +231,12 @@ impl OutcomeTracker {
         if !path.is_empty() && !affects_tests(path) {
             return;
         }
+        // Work on the objection answers it; what it came to is open again. Work after taking
+        // something back is another matter.
+        let is_answered = |objection: &OutcomeEvidence| {
+            !matches!(objection.sign, OutcomeSign::UserReverts | OutcomeSign::UserInterrupts)
+        };
+        self.is_answered |= self.objection.as_ref().is_some_and(is_answered);
         // Earlier results do not apply to the changed files.
         self.has_changed = true;
         self.runs.clear();
@@ -387,7 +409,7 @@ impl OutcomeTracker {
             let state = resolved.map(|(_, state)| state);
             let (outcome, state) = match state {
                 Some(state) if !later.is_empty() => (by_claim, state),
-                _ if !later.is_empty() => (by_claim, of_claim),
+                _ if !later.is_empty() || (self.is_answered && claims) => (by_claim, of_claim),
                 _ => (TaskOutcome::Contradicted, OutcomeState::Objected),
             };
             return (outcome, state, [objection.clone()].into_iter().chain(later).collect());
