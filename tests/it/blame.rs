@@ -488,7 +488,7 @@ fn faults_of_any_server() -> Vec<(&'static str, Reply, &'static str, i32, &'stat
         ("400", Reply::status(400), "sut_error", 1, "400"),
         ("no JSON", Reply::from("At 9."), "sut_error", 1, "not {output, status}"),
         ("unfinished thinking", Reply::from("<think>Maybe 8?"), "unscored", 3, "thinking"),
-        ("a cut reply", Reply::Truncated("{\"output\": \"The".to_owned()), "unscored", 3, "limit"),
+        ("a cut reply", Reply::Truncated("{\"output\": \"The".to_owned()), "unscored", 3, "cut"),
         ("a null answer", Reply::Null, "sut_error", 1, ""),
     ]
 }
