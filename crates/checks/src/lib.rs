@@ -4,11 +4,13 @@
 
 pub mod check;
 pub mod evals;
+pub mod export;
 pub mod named_file;
 pub mod request;
 pub mod scenario;
 pub mod sentence;
 pub mod sentence_data;
+pub mod suggest;
 pub mod suite;
 mod suite_case;
 pub mod task_status;
