@@ -165,7 +165,7 @@ fn an_agent_is_found_by_its_name_and_never_started() {
     assert!(!mark.exists(), "nothing is started");
     let yaml = run.read(CONFIG);
     assert!(yaml.contains("run: [\"claude\",\"-p\",\"{prompt}\"]"), "{yaml}");
-    assert!(yaml.contains("selftest --suite .claude/skills"), "{yaml}");
+    assert!(yaml.contains("`selftest skills test` tests the skills"), "{yaml}");
     run.stdout_contains("set ANTHROPIC_API_KEY");
     // A folder that the project chooses is none that programs are taken from.
     let relative = workspace.clone().env("PATH", "bin").args(["init", "--yes", "--force"]);

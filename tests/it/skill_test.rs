@@ -252,6 +252,31 @@ fn nothing_of_the_operator_is_in_any_arm() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn an_agent_of_the_client_protocol_gets_whole_skills() {
+    let workspace = repository("x")
+        .config(
+            "version: 1\nsut:\n  acp:\n    run: [python3, acp_agent.py, skills]\n    work_folder: copy\n",
+        )
+        .file("acp_agent.py", include_str!("fixtures/acp_agent.py"))
+        .file("skills/ferry/SKILL.md", "---\nname: ferry\n---\nRead references/times.md.\n")
+        .file("skills/ferry/references/times.md", "10:40 from the harbour\n")
+        .file("skills/ferry/evals/evals.json", tasks("ferry", 8))
+        .file("skills/tide/SKILL.md", "---\nname: tide\n---\nHigh.\n");
+    let run = test(&workspace, &["--repeats=1", "--rule=lift", "--json"]).run().exit(0);
+    let report = parsed(&run.stdout);
+    let skill = &report["skills"][0];
+    assert_eq!(skill["lift"]["conclusion"], "helps", "{report:#}");
+    let output = |arm: usize| {
+        let id = skill["arms"][arm]["run_id"].as_str().unwrap();
+        let report = parsed(&run.read(&format!("reports/selftest/{id}.json")));
+        report["cases"][0]["output"].as_str().unwrap().to_owned()
+    };
+    assert!(output(1).contains(".claude/skills/ferry/references/times.md: 10:40"), "{}", output(1));
+    assert!(!output(0).contains("ferry") && output(0).contains("skills/tide/SKILL.md"), "{}", output(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_skill_that_is_never_read_is_blocked() {
     let workspace = repository("never")
         .file("skills/ferry/SKILL.md", "---\nname: ferry\ndescription: x\n---\nANSWER: 10:40\n")
@@ -312,7 +337,7 @@ fn siblings_that_interfere_and_a_skill_against_itself() {
         .file("skills/tide/SKILL.md", skill("tide", "high"))
         .file("skills/ferry/evals/evals.json", tasks("ferry", 8));
     let arguments = ["skills/ferry", "--repeats=1", "--interference", "--aa", "--json"];
-    let run = test(&workspace, &arguments).run().exit(3);
+    let run = test(&workspace, &arguments).run().exit(0);
     let report = parsed(&run.stdout);
     let skill = &report["skills"][0];
     let siblings = skill["siblings"].as_array().unwrap();

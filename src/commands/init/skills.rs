@@ -26,6 +26,8 @@ pub(super) struct FoundSkills {
     places: BTreeMap<String, usize>,
     /// Skills that cannot be used, and why.
     pub(super) refused: Vec<String>,
+    /// True if they lie in no folder where skills are kept: in tests, for example.
+    is_by_search: bool,
     /// Paths and texts of first cases, for skills that have none.
     pub(super) first: Vec<(String, String)>,
 }
@@ -36,6 +38,7 @@ impl FoundSkills {
         let inventory = SkillInventory::find(project, &[]);
         let mut found = Self {
             count: inventory.skills.len(),
+            is_by_search: inventory.is_by_search,
             refused: inventory
                 .refused
                 .iter()
@@ -73,7 +76,7 @@ impl FoundSkills {
     /// Returns true if the project is about skills, and does not only use some.
     pub(super) fn is_repository(&self) -> bool {
         // The folder of an agent holds skills that help with the project.
-        self.places.keys().any(|place| !place.starts_with('.') || place == ".")
+        !self.is_by_search && self.places.keys().any(|place| !place.starts_with('.') || place == ".")
     }
 
     /// The findings in lines.

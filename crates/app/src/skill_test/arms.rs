@@ -202,23 +202,24 @@ impl SkillArms<'_> {
             .filter(|(name, _)| !matches!(arm, SkillArm::Lacking(lacking) if lacking == name))
             .flat_map(|(_, sibling)| laid(sibling))
             .collect();
+        // To hand the skill over would answer the question of a prompt whether it is loaded.
         let under_test = skill.map(|skill| laid(skill)).unwrap_or_default();
+        let of_prompts: Arc<[Fixture]> = beside.iter().cloned().chain(under_test).collect();
+        let of_tasks: Arc<[Fixture]> = beside.into();
         let (tasks, prompts): (Vec<&PlannedCase>, Vec<&PlannedCase>) =
             cases.iter().partition(|case| !asks_loading(case));
         let prompts = prompts.into_iter().filter(|_| skill.is_some());
         let all = tasks.into_iter().chain(prompts).enumerate();
         all.map(|(index, case)| {
-            let mut case = PlannedCase { index, ..case.clone() };
-            let mut fixtures = beside.clone();
-            if asks_loading(&case) {
-                // To hand the skill over would answer the question whether it is loaded.
-                fixtures.extend_from_slice(&under_test);
-            } else {
-                case.given_skill = skill.cloned();
-            }
-            fixtures.extend_from_slice(&case.fixtures);
-            case.fixtures = fixtures.into();
-            case
+            let is_prompt = asks_loading(case);
+            let laid = if is_prompt { &of_prompts } else { &of_tasks };
+            // Most cases bring no files of their own, and share those of the skills.
+            let fixtures = match case.fixtures.is_empty() {
+                true => Arc::clone(laid),
+                false => laid.iter().chain(case.fixtures.iter()).cloned().collect(),
+            };
+            let given_skill = skill.filter(|_| !is_prompt).cloned();
+            PlannedCase { index, fixtures, given_skill, ..case.clone() }
         })
         .collect()
     }

@@ -27,7 +27,7 @@ const MAX_DEPTH: usize = 4;
 /// Maximum depth if no folder of skills is known.
 const MAX_SEARCH_DEPTH: usize = 6;
 /// Maximum number of entries of folders that are looked at.
-const MAX_ENTRIES: usize = 200_000;
+const MAX_ENTRIES: usize = 50_000;
 /// Folders that hold no skills of the repository.
 const SKIPPED: [&str; 4] = [".git", "node_modules", "target", "__pycache__"];
 
@@ -62,6 +62,8 @@ pub struct SkillInventory {
     pub refused: Vec<RefusedSkill>,
     /// What a maintainer should know, one line each.
     pub remarks: Vec<String>,
+    /// True if no folder of skills is known, and the skills were found somewhere else in the project.
+    pub is_by_search: bool,
 }
 
 impl SkillInventory {
@@ -74,10 +76,13 @@ impl SkillInventory {
         for path in paths {
             search.add(path, MAX_SEARCH_DEPTH);
         }
-        if search.folders.is_empty() {
+        // A repository may be one skill.
+        search.add(project, 0);
+        let is_by_search = search.folders.is_empty();
+        if is_by_search {
             search.add(project, MAX_SEARCH_DEPTH);
         }
-        let mut inventory = Self::default();
+        let mut inventory = Self { is_by_search, ..Self::default() };
         if search.left == 0 {
             inventory.remarks.push(format!(
                 "more than {MAX_ENTRIES} files and folders: not all were searched for skills"
@@ -311,9 +316,11 @@ mod tests {
     #[test]
     fn a_repository_without_known_folders_is_searched() {
         let (_folder, root) = repository(&[("ferry/SKILL.md", "a"), ("docs/x.md", "b")]);
-        assert_eq!(shown(&SkillInventory::find(&root, &[])), ["ferry"]);
+        let found = SkillInventory::find(&root, &[]);
+        assert_eq!((shown(&found), found.is_by_search), (vec!["ferry"], true));
         let (_folder, root) = repository(&[("SKILL.md", "a")]);
-        assert_eq!(shown(&SkillInventory::find(&root, &[])), ["."]);
+        let found = SkillInventory::find(&root, &[]);
+        assert_eq!((shown(&found), found.is_by_search), (vec!["."], false));
     }
 
     #[test]

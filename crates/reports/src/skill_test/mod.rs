@@ -4,6 +4,8 @@
 mod html;
 mod junit;
 mod markdown;
+#[cfg(test)]
+mod tests;
 mod text;
 mod words;
 
