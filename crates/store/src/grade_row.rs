@@ -163,6 +163,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
         tokens: TokenCounts::default(),
         evidence: Vec::new(),
         state: OutcomeState::Unknown,
+        own_state: None,
         outcome_evidence: Vec::new(),
         results: Vec::new(),
         corrections: 0,

@@ -10,6 +10,7 @@ use selftest_app::find_grade;
 use selftest_app::{AppError, Project};
 use selftest_grading::grade::beside::session_names;
 use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
+use selftest_grading::grade::state_table::{StateTable, state_table};
 use selftest_grading::grade::{
     GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
 };
@@ -134,6 +135,8 @@ async fn by_hand(args: &SessionLabelArgs, store: &Store) -> Result<Vec<SessionLa
 struct OfProject<'a> {
     project: Option<&'a str>,
     estimate: SuccessEstimate,
+    /// Success by what was seen of each session.
+    states: StateTable,
     /// The least probable successes first.
     doubtful: Vec<Doubtful<'a>>,
 }
@@ -187,7 +190,7 @@ pub(super) async fn estimates(
         let doubtful = one.doubtful.iter();
         let doubtful: Vec<_> =
             doubtful.map(|one| (one.session_id, one.title, one.probability)).collect();
-        print(&report::render_estimate(one.project, &one.estimate, &doubtful))?;
+        print(&report::render_estimate(one.project, &one.estimate, &one.states, &doubtful))?;
     }
     Ok(Exit::Passed)
 }
@@ -209,7 +212,8 @@ fn of_project<'a>(
         let task = named.or(grade.task_summary.as_deref()).unwrap_or(&grade.session_id);
         Some(LabelledGrade { grade, success, task })
     });
-    let estimate = estimate(&labelled.collect::<Vec<_>>());
+    let labelled: Vec<LabelledGrade<'_>> = labelled.collect();
+    let (estimate, states) = (estimate(&labelled), state_table(&labelled));
     let mut doubtful = Vec::new();
     if let SuccessEstimate::Fitted(fit) = &estimate {
         let others = grades.iter().filter(|grade| success(grade).is_none());
@@ -223,7 +227,7 @@ fn of_project<'a>(
         doubtful.sort_by(|a, b| a.probability.total_cmp(&b.probability));
         doubtful.truncate(args.limit);
     }
-    OfProject { project, estimate, doubtful }
+    OfProject { project, estimate, states, doubtful }
 }
 
 /// The newest label of each session: overrides of `task_completed` are labels too.

@@ -134,6 +134,7 @@ pub(super) fn session(number: u64) -> GradeRecord {
             tokens: selftest_sessions::TokenCounts::default(),
             evidence: evidence(done, errors, calls),
             state: OutcomeState::Unknown,
+            own_state: None,
             outcome_evidence: outcome_evidence(outcome(number, done), calls),
             results: Vec::new(),
             corrections: u64::from(!done),

@@ -281,6 +281,7 @@ pub fn apply_results(mut record: GradeRecord, results: &[&TaskResult]) -> GradeR
         _ => ElsewhereResult::Disagreed,
     };
     let state = OutcomeState::CheckedElsewhere { by: ResultSource::Verifier, result };
+    record.details.own_state.get_or_insert(record.details.state);
     record.details.state = state;
     record.outcome = match result {
         ElsewhereResult::Passed => TaskOutcome::Verified,

@@ -60,6 +60,7 @@ pub(crate) fn record(
             tokens: TokenCounts::default(),
             evidence: Vec::new(),
             state: OutcomeState::Unknown,
+            own_state: None,
             outcome_evidence: Vec::new(),
             results: Vec::new(),
             corrections: 0,

@@ -105,6 +105,9 @@ pub struct GradeDetails {
     /// versions.
     #[serde(default)]
     pub state: OutcomeState,
+    /// State that the session's own events show, where a result from elsewhere outranks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_state: Option<OutcomeState>,
     /// Evidence for the outcome of the task, the decisive evidence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_evidence: Vec<OutcomeEvidence>,
@@ -298,6 +301,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             tokens: selftest_sessions::TokenCounts::default(),
             evidence: Vec::new(),
             state: OutcomeState::Unknown,
+            own_state: None,
             outcome_evidence: Vec::new(),
             results: Vec::new(),
             corrections: 0,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::pattern_tally::PatternTally;
 use super::patterns::{self, session_score};
 use super::share::{Proportion, TruncatedList, total};
-use super::{ErrorCause, ErrorFindings, GradeRecord, GradeSummary};
+use super::{ErrorCause, ErrorFindings, GradeRecord, GradeSummary, TaskOutcome};
 
 /// Maximum number of suggestions from a rule that applies per task type, tool or class.
 const MAX_PER_RULE: usize = 5;
@@ -21,7 +21,7 @@ pub struct SuggestionRules {
     /// count.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_sessions: u64,
-    /// Completion rate below which a suggestion is made.
+    /// Share of tasks that are not contradicted, below which a suggestion is made.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub completion_rate: f64,
     /// Mean tool efficiency below which a suggestion is made.
@@ -71,7 +71,8 @@ impl Default for SuggestionRules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuggestionRule {
-    /// `completion_rate < 70%`
+    /// Fewer than 70 % of the tasks are not contradicted. The specification's completion rate is an
+    /// appearance, and predicts success no better than chance.
     LowCompletionRate,
     /// `avg_tool_efficiency < 3`
     LowToolEfficiency,
@@ -208,13 +209,16 @@ fn overall_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec
                 sessions: patterns::matching_sessions(records, failed),
             }
         };
+    let contradicted = summary.outcomes.contradicted;
+    let not_contradicted =
+        Proportion::new(contradicted.of.saturating_sub(contradicted.count), contradicted.of);
     let all = [
         of_share(
             SuggestionRule::LowCompletionRate,
-            "Add pre-task planning steps",
-            summary.completion_rate,
+            "Read the tasks that ended in an objection or a failed check",
+            not_contradicted,
             rules.completion_rate,
-            |record| !record.task_completed,
+            |record| record.outcome == TaskOutcome::Contradicted,
         ),
         Suggestion {
             rule: SuggestionRule::LowToolEfficiency,
@@ -346,7 +350,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "Add pre-task planning steps",
+                "Read the tasks that ended in an objection or a failed check",
                 "Review error recovery patterns",
                 "Implement better fallback strategies",
                 "Consider skill enhancement for debugging",

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::breakdown::TaskBreakdown;
 use super::difference::SignificanceRule;
+use super::notable::{NotableEvent, notable_events};
 use super::patterns;
 use super::share::rounded;
 use super::spending::CostSummary;
@@ -169,6 +170,9 @@ pub struct WeeklyReport {
     /// Splits by project, agent and model, and the contradicted tasks.
     #[serde(default)]
     pub breakdown: TaskBreakdown,
+    /// In a week with few tasks, the events worth looking at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notable: Vec<NotableEvent>,
     /// Problem areas, worst first.
     pub problem_areas: GradePatterns,
     /// Improvement suggestions.
@@ -225,6 +229,8 @@ impl WeeklyReport {
         current.retain(|record| record.is_task());
         previous.retain(|record| record.is_task());
         let rule = SignificanceRule { alpha: alerts.alpha, min_tasks: alerts.min_sessions.max(1) };
+        let mut months = within(week.weeks_earlier(HISTORY_WEEKS - 1), week.weeks_earlier(1));
+        months.retain(|record| record.is_task());
         let newest_first = patterns::newest_first(current.iter().copied());
         let findings = ErrorFindings::compare(&newest_first, &previous, rule);
         Self {
@@ -240,6 +246,7 @@ impl WeeklyReport {
                 now: CostSummary::from_tasks(&current, prices),
                 before: CostSummary::from_tasks(&previous, prices),
             },
+            notable: notable_events(&current, &months, prices),
             breakdown: TaskBreakdown::from_tasks(&newest_first, rule, prices),
             problem_areas: GradePatterns::from_records(current.iter().copied()),
             suggestions: Suggestions::from_records(current.iter().copied(), suggestions)

@@ -93,6 +93,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 words: "done".to_owned(),
             }],
             state: OutcomeState::Unknown,
+            own_state: None,
             outcome_evidence: vec![OutcomeEvidence {
                 sign: OutcomeSign::TestsPassed,
                 event: 8,

@@ -10,6 +10,7 @@ use crate::grade::final_message::RedactedMessage;
 use crate::grade::grade_record::{
     ErrorCount, GradeDetails, GradeEvidence, GradePoint, GradeRecord,
 };
+use crate::grade::outcome::EndOfTask;
 use crate::grade::tally::{ErrorGroup, ErrorKey, SessionTally};
 use crate::grade::task_type::TaskType;
 use crate::grade::weights::GradeWeights;
@@ -147,7 +148,8 @@ impl RuleGrader<'_> {
             .chain(clarification)
             .map(|evidence| GradeEvidence { words: redact(&evidence.words), ..evidence });
 
-        let (outcome, state, outcome_evidence) = tally.outcome.finish(&tally.response, &shown, &redacted);
+        let EndOfTask { outcome, state, own_state, evidence: outcome_evidence } =
+            tally.outcome.finish(&tally.response, &shown, &redacted);
         let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
         let errors = self.errors(&tally);
@@ -196,6 +198,7 @@ impl RuleGrader<'_> {
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
                 state,
+                own_state,
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
                 results: Vec::new(),
                 corrections: tally.outcome.corrections(),

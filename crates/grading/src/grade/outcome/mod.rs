@@ -21,7 +21,7 @@ pub use state::{
     ElsewhereResult, OutcomeState, ResultSource, StateName, TestCounts, TestScope,
 };
 pub(super) use tools::{is_editor, is_shell, strip_mcp_server};
-pub(super) use track::OutcomeTracker;
+pub(super) use track::{EndOfTask, OutcomeTracker};
 
 /// Outcome of a task.
 #[derive(

@@ -62,6 +62,17 @@ struct CheckRun {
     counts: Option<TestCounts>,
 }
 
+/// What is known about the end of a task.
+#[derive(Debug)]
+pub(in crate::grade) struct EndOfTask {
+    pub(in crate::grade) outcome: TaskOutcome,
+    pub(in crate::grade) state: OutcomeState,
+    /// State without the verdicts of verifiers, if there are any.
+    pub(in crate::grade) own_state: Option<OutcomeState>,
+    /// Decisive events first, then the agent's claim.
+    pub(in crate::grade) evidence: Vec<OutcomeEvidence>,
+}
+
 /// A call awaiting its result.
 #[derive(Debug)]
 struct PendingCall {
@@ -371,22 +382,19 @@ impl OutcomeTracker {
         response: &FinalMessage,
         shown: &RedactedMessage<'_>,
         redact: &dyn Fn(&str) -> String,
-    ) -> (TaskOutcome, OutcomeState, Vec<OutcomeEvidence>) {
+    ) -> EndOfTask {
         let claim = final_claim(response, shown);
         let (outcome, state, mut evidence) = self.decide(claim.is_some());
+        let own_state =
+            (!self.verdicts.is_empty()).then(|| self.decide_inside(claim.is_some()).1);
         for one in &mut evidence {
             one.words = redact(&one.words);
         }
         evidence.extend(claim);
-        (outcome, state, evidence)
+        EndOfTask { outcome, state, own_state, evidence }
     }
 
     fn decide(&self, claims: bool) -> (TaskOutcome, OutcomeState, Vec<OutcomeEvidence>) {
-        let (by_claim, of_claim) = if claims {
-            (TaskOutcome::Claimed, OutcomeState::Claimed)
-        } else {
-            (TaskOutcome::Unknown, OutcomeState::Unknown)
-        };
         // A verifier outranks all other evidence.
         if !self.verdicts.is_empty() {
             let failed = |one: &OutcomeEvidence| one.sign == OutcomeSign::VerifierFailed;
@@ -397,8 +405,19 @@ impl OutcomeTracker {
                 _ => ElsewhereResult::Disagreed,
             };
             let state = OutcomeState::CheckedElsewhere { by: ResultSource::Verifier, result };
-            return (state.headline().unwrap_or(by_claim), state, self.verdicts.clone());
+            let outcome = state.headline().unwrap_or_default();
+            return (outcome, state, self.verdicts.clone());
         }
+        self.decide_inside(claims)
+    }
+
+    /// Decides by what the session itself shows.
+    fn decide_inside(&self, claims: bool) -> (TaskOutcome, OutcomeState, Vec<OutcomeEvidence>) {
+        let (by_claim, of_claim) = if claims {
+            (TaskOutcome::Claimed, OutcomeState::Claimed)
+        } else {
+            (TaskOutcome::Unknown, OutcomeState::Unknown)
+        };
         let proofs = self.proofs();
         if let Some(objection) = &self.objection {
             // The objection is about work that passed its checks before; only a later check can

@@ -12,7 +12,7 @@ const MAX_ROWS: usize = 5;
 const MAX_NAME: usize = 40;
 
 /// Renders the summary of the last `days` days: numbers with intervals, the weakest task types, the
-/// tools with the most errors and the error classes. The text ends with a newline.
+/// tools with the most errors and the causes of errors. The text ends with a newline.
 pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &GradePatterns) -> String {
     let mut blocks = vec![format!(
         "{} graded in the last {}",
@@ -29,8 +29,8 @@ pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &GradePatterns)
         let tools = tools(patterns);
         if !tools.is_empty() {
             blocks.push(table(&["Tools with most errors", "Errors", "Calls", "Failed"], tools));
-            let classes = error_classes(patterns);
-            blocks.push(table(&["Errors", "Count", "Share", "Sessions"], classes));
+            let causes = error_causes(patterns);
+            blocks.push(table(&["Causes of errors", "Count", "Share", "Sessions"], causes));
         }
     }
     blocks.join("\n\n") + "\n"
@@ -82,13 +82,13 @@ fn tools(patterns: &GradePatterns) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn error_classes(patterns: &GradePatterns) -> Vec<Vec<String>> {
-    let rows = patterns.error_classes.iter().take(MAX_ROWS).map(|pattern| {
+fn error_causes(patterns: &GradePatterns) -> Vec<Vec<String>> {
+    let rows = patterns.error_causes.iter().take(MAX_ROWS).map(|pattern| {
         vec![
-            pattern.class.to_string(),
+            pattern.cause.to_string(),
             pattern.count.to_string(),
             format::rate(Some(pattern.share)),
-            pattern.sessions.to_string(),
+            pattern.sessions.total().to_string(),
         ]
     });
     rows.collect()
