@@ -8,7 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use selftest_grading::signal::{classify_frustration, classify_gratitude, classify_repetition};
+use selftest_grading::signal::{
+    RequestWords, classify_frustration, classify_gratitude, classify_objection, classify_repetition,
+};
 use selftest_sessions::{EventOrigin, EventRole, SessionCollector, find_session_files, read};
 use selftest_stats::wilson;
 use selftest_text::digest;
@@ -216,6 +218,56 @@ fn the_page_tells_precision_and_recall() {
             Outcome::of(of_source().map(|label| (classify(&text(label).0), label.frustration)))
         };
         add("frustration", frustration(classify_frustration), frustration(naive::frustration));
+    }
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/maintain-skills.md"))
+            .unwrap();
+    eprintln!("{}", rows.join("\n"));
+    let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
+    assert_eq!(missing, Vec::<&String>::new(), "rows that docs/maintain-skills.md does not have");
+}
+
+/// Objections to the agent's work, by hand-made labels of messages that follow an answer. The
+/// baseline flags every message with a denial.
+#[test]
+fn the_page_tells_how_objections_are_found() {
+    const OBJECTIONS: &str = include_str!("../fixtures/objection_labels.csv");
+    let Some(folder) = sessions() else { return };
+    let mut texts: HashMap<String, (String, String)> = HashMap::new();
+    for (text, previous) in messages(&folder).into_values() {
+        texts.insert(digest::sha256_hex(text.trim().as_bytes()), (text, previous));
+    }
+    let denies = |text: &str| {
+        let text = text.to_lowercase();
+        ["not", "n't", "no ", "wrong", "still"].iter().any(|word| text.contains(word))
+    };
+    let objects = |text: &str, previous: &str| {
+        let previous = RequestWords::from_message(previous);
+        classify_objection(text, Some(&previous)).0.is_some()
+    };
+    let mut rows = Vec::new();
+    for source in ["people", "simulated"] {
+        let labelled: Vec<(&(String, String), bool)> = OBJECTIONS
+            .lines()
+            .skip(1)
+            .filter_map(|line| {
+                let [hash, own, label] = line.split(',').collect::<Vec<_>>()[..] else {
+                    panic!("{line}")
+                };
+                let text = texts.get(hash).filter(|_| own == source)?;
+                Some((text, label == "1"))
+            })
+            .collect();
+        let ours = labelled.iter().map(|((text, before), label)| (objects(text, before), *label));
+        let naive = labelled.iter().map(|((text, _), label)| (denies(text), *label));
+        let n = labelled.len();
+        rows.push(format!("| {source}, {n} | ours | {} |", Outcome::of(ours).cells()));
+        rows.push(format!("| {source}, {n} | a denial | {} |", Outcome::of(naive).cells()));
+        for ((text, before), label) in &labelled {
+            if objects(text, before) != *label {
+                eprintln!("labelled {label}: {}", text.chars().take(100).collect::<String>());
+            }
+        }
     }
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/maintain-skills.md"))
