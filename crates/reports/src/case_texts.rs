@@ -84,7 +84,7 @@ impl CaseTexts {
     }
 
     /// Writes all texts in order, with separators.
-    pub(super) fn write_to(&self, out: &mut File) -> io::Result<()> {
+    pub(super) fn write_to(&self, out: &mut dyn io::Write) -> io::Result<()> {
         // The first text has no comma before it.
         let mut left_out = 1;
         // Contiguous ranges of the file are copied as one.
@@ -110,8 +110,8 @@ impl CaseTexts {
         self.copy(piece, out)
     }
 
-    /// Copies a range of the file, inside the kernel if possible.
-    fn copy(&self, piece: std::ops::Range<u64>, out: &mut File) -> io::Result<()> {
+    /// Copies a range of the file.
+    fn copy(&self, piece: std::ops::Range<u64>, out: &mut dyn io::Write) -> io::Result<()> {
         let (Some(mut file), length) = (self.file.as_ref(), piece.end - piece.start) else {
             return Ok(());
         };

@@ -6,8 +6,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use super::index::{self, RunEntry, RunIndex};
+use selftest_text::disk::{Disk, SystemDisk};
 use selftest_text::file;
 
 use super::trend;
@@ -82,6 +84,7 @@ pub struct ReportFiles {
     json_link: String,
     /// True if no earlier run left a report here.
     is_first: bool,
+    disk: Arc<dyn Disk>,
 }
 
 impl ReportFiles {
@@ -111,6 +114,7 @@ impl ReportFiles {
             markdown_folder: markdown_folder.to_owned(),
             json_link: String::new(),
             is_first: false,
+            disk: Arc::new(SystemDisk),
         };
         let mut real = [PathBuf::new(), PathBuf::new()];
         for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
@@ -127,6 +131,12 @@ impl ReportFiles {
         files.is_first = !has_reports(&json);
         files.json_link = relative(&markdown, &json.join(format!("{run_id}.json")));
         Ok(files)
+    }
+
+    /// Writes to this disk instead of the file system's.
+    #[cfg(test)]
+    pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
     }
 
     /// Returns the paths of the run's reports, as configured.
@@ -150,7 +160,7 @@ impl ReportFiles {
     /// Replaces the JSON report with the output of `write`. Errors name the file.
     pub(super) fn write_json(
         &self,
-        write: impl Fn(&mut File) -> io::Result<()>,
+        write: impl Fn(&mut dyn io::Write) -> io::Result<()>,
     ) -> Result<(), String> {
         self.replace_by(&self.paths().json, write)
     }
@@ -224,9 +234,9 @@ impl ReportFiles {
     fn replace_by(
         &self,
         target: &Path,
-        write: impl Fn(&mut File) -> io::Result<()>,
+        write: impl Fn(&mut dyn io::Write) -> io::Result<()>,
     ) -> Result<(), String> {
-        let replace = || file::replace_with(target, self.run_id.as_str(), &write);
+        let replace = || file::replace_on(&*self.disk, target, self.run_id.as_str(), &write);
         replace()
             .or_else(|error| match (error.kind(), target.parent()) {
                 (io::ErrorKind::NotFound, Some(folder)) => {

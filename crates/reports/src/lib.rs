@@ -39,6 +39,8 @@ pub mod wording;
 
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod simulation;
 
 pub use archive::{RunArchive, RunFile, older_than, read_report};
 pub use files::{ReportFiles, ReportFilesError, ReportPaths};

@@ -1,6 +1,5 @@
 //! Observer that keeps the report files up to date during a run.
 
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,6 +68,12 @@ impl ReportObserver {
     /// Returns a handle that outlives the observer.
     pub fn handle(&self) -> ReportHandle {
         ReportHandle { paths: self.files.paths(), state: Arc::clone(&self.state) }
+    }
+
+    /// Writes again at the next flush, however soon that is.
+    #[cfg(test)]
+    pub(crate) fn skip_pause(&mut self) {
+        self.last_write = None;
     }
 
     fn should_pause(&self) -> bool {

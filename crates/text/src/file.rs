@@ -2,8 +2,13 @@
 //! part. And bounded reads.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::Path;
+
+use crate::disk::{Disk, DiskFile, SystemDisk};
+
+/// Size of a write, in bytes.
+const BUFFER: usize = 64 * 1024;
 
 /// Writes a temporary file beside the target and renames it over the target. `writer` is part of
 /// the temporary name, so concurrent writers need different values.
@@ -15,17 +20,31 @@ pub fn replace(target: &Path, writer: &str, text: &str) -> io::Result<()> {
 pub fn replace_with(
     target: &Path,
     writer: &str,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
+    write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> io::Result<()> {
+    replace_on(&SystemDisk, target, writer, write)
+}
+
+/// Like [`replace_with`], on this disk.
+pub fn replace_on(
+    disk: &dyn Disk,
+    target: &Path,
+    writer: &str,
+    write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     // In the same folder, because a rename is atomic only within a file system.
     let temporary = target.with_file_name(format!(".{name}.{writer}.tmp"));
     create_new(&temporary)
-        .and_then(|mut file| write(&mut file))
-        .and_then(|()| fs::rename(&temporary, target))
+        .and_then(|file| {
+            let mut file = BufWriter::with_capacity(BUFFER, DiskFile::new(disk, file));
+            write(&mut file)?;
+            file.flush()
+        })
+        .and_then(|()| disk.rename(&temporary, target))
         .inspect_err(|_| {
             // The write has already failed, and a leftover file is harmless.
-            let _ = fs::remove_file(&temporary);
+            let _ = disk.remove(&temporary);
         })
 }
 

@@ -1,6 +1,7 @@
 //! Handling of untrusted text: clipping, escaping, redaction, digests and word splitting.
 
 pub mod digest;
+pub mod disk;
 pub mod escape;
 pub mod file;
 mod named;

@@ -3,19 +3,24 @@
 //! unlike a run's journal the file has no header, and its name identifies what it belongs to.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::frame;
+use selftest_text::disk::{Disk, SystemDisk};
 
 /// A file of finished parts.
 pub struct RecordFile<T> {
+    disk: Arc<dyn Disk>,
     file: File,
     path: PathBuf,
+    /// Bytes up to the end of the last complete record.
+    length: u64,
     kind: PhantomData<T>,
 }
 
@@ -23,6 +28,11 @@ impl<T: Serialize + DeserializeOwned> RecordFile<T> {
     /// Opens the file and reads its records. A torn record at the end is cut off. A file that is
     /// damaged otherwise, or that another version wrote, starts over.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<T>)> {
+        Self::open_on(Arc::new(SystemDisk), path)
+    }
+
+    /// Like [`RecordFile::open`], on this disk.
+    pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> io::Result<(Self, Vec<T>)> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -36,13 +46,21 @@ impl<T: Serialize + DeserializeOwned> RecordFile<T> {
         });
         let (length, records) = read.unwrap_or_default();
         // Removes a torn or invalid tail before the next append.
-        file.set_len(length as u64)?;
-        Ok((Self { file, path: path.to_owned(), kind: PhantomData }, records))
+        let length = length as u64;
+        disk.set_len(&file, length)?;
+        Ok((Self { disk, file, path: path.to_owned(), length, kind: PhantomData }, records))
     }
 
     /// Appends a record and flushes it to disk.
     pub fn append(&mut self, record: &T) -> io::Result<()> {
-        self.file.write_all(&frame::encode_record(record)?)?;
+        let line = frame::encode_record(record)?;
+        if let Err(error) = self.disk.write(&self.file, &line) {
+            // A partial line would make the next record look like damage in the middle, for which the
+            // whole file starts over.
+            self.disk.set_len(&self.file, self.length)?;
+            return Err(error);
+        }
+        self.length += line.len() as u64;
         self.file.sync_data()
     }
 

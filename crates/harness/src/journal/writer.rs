@@ -3,7 +3,7 @@
 //! loses power.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -16,6 +16,7 @@ use super::{EXTENSION, JournalHeader, RecoveredRun, frame};
 use crate::event::{EventLog, RunEventKind};
 use crate::outcome::{CaseResult, RunOutcome};
 use selftest_models::journaled::{CallSink, FinishedCall};
+use selftest_text::disk::{Disk, SystemDisk};
 
 /// Delay in which records are collected before one sync covers them all.
 const SYNC_DELAY: Duration = Duration::from_millis(5);
@@ -46,6 +47,7 @@ struct SharedJournal {
 }
 
 struct JournalState {
+    disk: Arc<dyn Disk>,
     file: Arc<File>,
     path: PathBuf,
     /// Bytes up to the end of the last complete record.
@@ -60,9 +62,18 @@ struct JournalState {
 impl Journal {
     /// Creates the journal of a run in this folder, which must exist.
     pub fn create(folder: &Path, header: &JournalHeader) -> io::Result<Self> {
+        Self::create_on(Arc::new(SystemDisk), folder, header)
+    }
+
+    /// Like [`Journal::create`], on this disk.
+    pub fn create_on(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        header: &JournalHeader,
+    ) -> io::Result<Self> {
         let path = folder.join(format!("{}.{EXTENSION}", header.run_id));
         let file = create_locked(&path)?;
-        let journal = Self::of(JournalState::new(file, path, 0));
+        let journal = Self::of(JournalState::new(disk, file, path, 0));
         journal.append(&JournalRecord::Begun(header));
         match journal.fault() {
             None => Ok(journal),
@@ -75,10 +86,15 @@ impl Journal {
 
     /// Continues a recovered journal; a torn record at its end is cut off.
     pub fn resume(recovered: RecoveredRun) -> io::Result<Self> {
+        Self::resume_on(Arc::new(SystemDisk), recovered)
+    }
+
+    /// Like [`Journal::resume`], on this disk.
+    pub fn resume_on(disk: Arc<dyn Disk>, recovered: RecoveredRun) -> io::Result<Self> {
         let RecoveredRun { mut file, length, path, .. } = recovered;
-        file.set_len(length)?;
+        disk.set_len(&file, length)?;
         file.seek(SeekFrom::End(0))?;
-        let journal = Self::of(JournalState::new(file, path, length));
+        let journal = Self::of(JournalState::new(disk, file, path, length));
         journal.append(&JournalRecord::Resumed { at: selftest_clock::now() });
         Ok(journal)
     }
@@ -115,10 +131,10 @@ impl Journal {
 
     /// Deletes the journal: the run never started.
     pub fn discard(self) {
-        let path = self.path();
+        let (path, disk) = (self.path(), Arc::clone(&self.shared.lock().disk));
         drop(self);
         // If it cannot be removed, it only states that nothing finished.
-        let _ = fs::remove_file(path);
+        let _ = disk.remove(&path);
     }
 
     fn append(&self, record: &JournalRecord<'_>) {
@@ -160,18 +176,18 @@ impl EventLog for Journal {
 }
 
 impl JournalState {
-    fn new(file: File, path: PathBuf, length: u64) -> Self {
+    fn new(disk: Arc<dyn Disk>, file: File, path: PathBuf, length: u64) -> Self {
         let file = Arc::new(file);
-        Self { file, path, length, has_unsynced: false, is_closed: false, fault: None }
+        Self { disk, file, path, length, has_unsynced: false, is_closed: false, fault: None }
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let written = (&*self.file).write_all(line);
+        let written = self.disk.write(&self.file, line);
         if written.is_ok() {
             self.length += line.len() as u64;
         } else {
             // A partial line would make the next record look like damage in the middle.
-            self.file.set_len(self.length)?;
+            self.disk.set_len(&self.file, self.length)?;
             (&*self.file).seek(SeekFrom::End(0))?;
         }
         written
