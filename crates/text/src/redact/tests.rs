@@ -14,6 +14,18 @@ fn secrets_go() {
         ("gho_0123456789abcdefghij0123456789abcdef", "[redacted]"),
         ("github_pat_11ABCDEFG0abcdefghijkl_mnop", "[redacted]"),
         ("id AKIAIOSFODNN7EXAMPLE here", "id [redacted] here"),
+        ("HRKU-0f3c9d1e-77aa-4b52-9c1d-2f6e8a0b4c5d", "[redacted]"),
+        ("use HRKU-AAHu7VzpUpRT2-3etRmU7ihCxsXbdCSqKVTv9Xbm9amQ.", "use [redacted]."),
+        (
+            "POST https://api.telegram.org/bot7123456789:AAF0kQ9zX3vB7nM1pL5sD8gH2jK6wE4rT0y/getMe",
+            "POST https://api.telegram.org/[redacted]/getMe",
+        ),
+        ("say 612345678:AAF0kQ9zX3vB7nM1pL5sD8gH2jK6wE4rT0y", "say [redacted]"),
+        (
+            "run MTE4NTQ3OTIxMDk5OTA3MDc3MA.GxYz12.q8Kd0_aB3cD4eF5gH6iJ7kL8mN9oP0qR1sT2uV now",
+            "run [redacted] now",
+        ),
+        ("xapp-1-A012B3CDE4F-1234567890123-0a1b2c3d4e5f", "[redacted]"),
         ("xoxb-123456789012-abcdefghij", "[redacted]"),
         ("AIzaSyA-0123456789abcdefghijklmnopqrstu", "[redacted]"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXBhcnQ", "[redacted]"),
