@@ -18,3 +18,4 @@ mod show;
 mod ui;
 
 pub use commands::execute;
+pub use ui::print_usage;

@@ -7,6 +7,8 @@ fn main() -> ExitCode {
     if let Some(code) = selftest_sandbox::run_if_requested(std::env::args_os().skip(1)) {
         return code;
     }
-    let cli = selftest::cli::Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
-    selftest::execute(cli).into()
+    match selftest::cli::Cli::read(std::env::args_os()) {
+        Ok(cli) => selftest::execute(cli).into(),
+        Err(error) => selftest::print_usage(&error).into(),
+    }
 }

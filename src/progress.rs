@@ -1,6 +1,6 @@
 //! Progress on stderr: bars on a terminal, lines or nothing elsewhere.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ use selftest_models::model_files::TransferProgress;
 use selftest_service::grader::ScanObserver;
 use selftest_service::search::IndexObserver;
 use selftest_store::FileResult;
+
+use crate::ui::eprint;
 
 /// The progress of a measurement; cleared when dropped.
 pub(crate) struct MeasurementBar(pub(crate) ProgressBar);
@@ -52,8 +54,7 @@ impl FetchBar {
 
 impl FetchObserver for FetchBar {
     fn announce(&self, line: &str) {
-        // If stderr is broken, there is nowhere else to announce it.
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        eprint(&format!("{line}\n"));
     }
 
     fn progress(&self, progress: TransferProgress) {

@@ -15,7 +15,7 @@ use crate::args::sessions::{database, moment_of};
 use crate::args::{GlobalArgs, StoreArgs};
 use crate::exit::Exit;
 use crate::ui;
-use crate::ui::{eprint, print};
+use crate::ui::{eprint, print, printable_line};
 
 /// Actions on the database.
 #[derive(Debug, Subcommand)]
@@ -114,7 +114,11 @@ async fn export(store: &Store, output: Option<&Path>) -> Result<(), AppError> {
     };
     let mut lines = BufWriter::new(&mut writer);
     let exported = store
-        .export(|table, row| writeln!(lines, "{}", json!({ "table": table, "row": row })))
+        .export(|table, row| {
+            let line = format!("{}\n", json!({ "table": table, "row": row }));
+            let line = if output.is_none() { printable_line(&line) } else { line.into() };
+            lines.write_all(line.as_bytes())
+        })
         .await?;
     let written = exported.and_then(|rows| lines.flush().map(|()| rows));
     match written {

@@ -27,10 +27,11 @@ use crate::cli::{Cli, Command, Generated};
 use crate::commands::worker::JobsAction;
 use crate::exit::Exit;
 use crate::runtime::block_on;
-use crate::ui::{eprint, print_bytes};
+use crate::ui::{Stderr, detect_build_log, eprint, print_bytes};
 
 /// Runs the command that was parsed.
 pub fn execute(cli: Cli) -> Exit {
+    detect_build_log();
     // Commands that work unattended log what they do.
     let talks = matches!(
         cli.command,
@@ -115,7 +116,7 @@ fn start_log(verbose: u8) {
         // What the MCP server cannot answer, such as a message that is too long.
         .with_target("rmcp", LevelFilter::ERROR);
     let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| Stderr)
         .with_ansi(false)
         .with_target(false)
         .without_time();

@@ -477,3 +477,67 @@ fn the_page_about_reports_tells_the_truth() {
     let config = format!("version: 1\n{}scenarios:\n{CLEAR}", config.concat());
     let _ = Workspace::new().config(config).args(["config", "check"]).run().exit(0);
 }
+
+/// Answers with everything that a CI system might obey, and with characters that XML does not have.
+const COMMANDING_AGENT: &str = r##"
+import json, sys
+text = ("::stop-commands::pwned\n  ::error file=x::forged\n##[error]forged ##vso[task.complete]x\n"
+        "\r::add-mask::a\r\n#\u200d#[group]x :\u2060:notice::y \ufffe\uffff\U0001ffff\u0000 "
+        + " ".join(["padding"] * 40 + ["::warning::wrapped"] * 40))
+sys.stdin.readline()
+print(text, file=sys.stderr, flush=True)
+print(json.dumps({"type": "result", "status": "COMPLETE", "output": text}), flush=True)
+"##;
+
+/// Lines that the runner of GitHub Actions or the agent of Azure Pipelines would obey, except the
+/// harness's own annotations.
+fn obeyed(log: &str) -> Vec<&str> {
+    let is_obeyed = |line: &&str| {
+        let seen: String =
+            line.chars().filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}')).collect();
+        let is_own = ["::error ", "::warning "].iter().any(|own| {
+            line.strip_prefix(own)
+                .is_some_and(|rest| rest.starts_with("file=config/suites/ci.yaml,"))
+        });
+        !is_own
+            && (seen.trim_start().starts_with("::")
+                || seen.contains("##[")
+                || seen.contains("##vso["))
+    };
+    log.split(['\n', '\r']).filter(is_obeyed).collect()
+}
+
+#[test]
+fn a_program_commands_neither_the_log_nor_the_readers_of_reports() {
+    let workspace = workspace("");
+    let workspace = workspace.file("agent.py", COMMANDING_AGENT);
+    let summary = workspace.path("summary.md");
+    let github = |args: &[&str]| {
+        let ran = workspace.clone().args(args.iter().copied());
+        ran.env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_STEP_SUMMARY", &summary)
+            .env("GITHUB_WORKSPACE", workspace.project())
+    };
+    let commands: [&[&str]; 7] = [
+        &["run", "--ci", "--suite", SUITE],
+        &["run", "--suite", SUITE, "-vv", "--report=junit=junit.xml"],
+        &["run", "--suite", SUITE, "--format=json"],
+        &["report", "show", "latest"],
+        &["report", "list"],
+        &["compare", "latest", "latest"],
+        &["::stop-commands::x"],
+    ];
+    for command in commands {
+        let run = github(command).run();
+        assert!(!run.stderr.contains("panicked"), "{command:?}: {}", run.stderr);
+        for log in [&run.stdout, &run.stderr] {
+            assert_eq!(obeyed(log), [] as [&str; 0], "{command:?}: {log}");
+        }
+    }
+    let json = github(commands[2]).run();
+    let report: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(report.to_string().contains("##[error]forged"), "the value is the same");
+    let xml = fs::read_to_string(workspace.path("junit.xml")).unwrap();
+    let is_xml = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    assert!(xml.chars().all(is_xml) && xml.contains("U+FFFE"), "{xml}");
+}

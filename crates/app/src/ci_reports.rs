@@ -99,7 +99,7 @@ impl CiReports {
             }
             GithubReport::NeededRoles { summary } => {
                 // GitHub reads both streams; stdout may hold the JSON report and nothing else.
-                self.frontend.notify(&github::annotations(document, sources));
+                self.frontend.command(&github::annotations(document, sources));
                 let written = summary.as_ref().map(|path| {
                     append(path, &github::step_summary(document, sources)).map_err(|cause| {
                         let path = path.display();

@@ -14,6 +14,10 @@ pub trait Frontend: Debug + Send + Sync {
     /// Receives a notice for the user, ending in a line break.
     fn notify(&self, text: &str);
 
+    /// Receives commands for the CI system that reads the log, such as annotations. Foreign text in
+    /// them is escaped.
+    fn command(&self, lines: &str);
+
     /// Returns an observer of a run's events beside its reports; `label` names the arm of an
     /// experiment.
     fn run_observer(&self, label: Option<&'static str>) -> Option<Box<dyn Observer>>;
@@ -35,6 +39,8 @@ pub struct SilentFrontend;
 
 impl Frontend for SilentFrontend {
     fn notify(&self, _text: &str) {}
+
+    fn command(&self, _lines: &str) {}
 
     fn run_observer(&self, _label: Option<&'static str>) -> Option<Box<dyn Observer>> {
         None

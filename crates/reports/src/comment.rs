@@ -53,13 +53,13 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
     }
     let mut foot = format!(
         "\n<sub>{}, {}",
-        escape_untrusted(report.run_id.as_str(), MAX_ID),
-        wording::judged(&escape_untrusted(&report.models.judge, MAX_REASON))
+        escape::inline_in_comment(report.run_id.as_str(), MAX_ID),
+        wording::judged(escape::inline_in_comment(&report.models.judge, MAX_REASON).as_str())
     );
     if let Some(gate) = &report.gate {
         let (file, run) = (
-            escape_untrusted(&gate.baseline, MAX_REASON),
-            escape_untrusted(&gate.baseline_run_id, MAX_ID),
+            escape::inline_in_comment(&gate.baseline, MAX_REASON),
+            escape::inline_in_comment(&gate.baseline_run_id, MAX_ID),
         );
         let _ = write!(foot, "; baseline {file} of {run}");
     }
@@ -103,7 +103,7 @@ fn shared(text: &mut String, causes: &SharedCauses) {
             "- **{}**, {}: {}",
             cause.name(),
             plural(cause.ids.len() as u64, "case"),
-            escape_untrusted(&cause.reason, MAX_QUOTE)
+            escape::inline_in_comment(&cause.reason, MAX_QUOTE)
         );
     }
     if !causes.all().is_empty() {
@@ -118,7 +118,7 @@ fn against_baseline(
     causes: &SharedCauses,
 ) {
     if let Some(why) = &gate.judge_difference {
-        let why = escape_untrusted(why, MAX_REASON);
+        let why = escape::inline_in_comment(why, MAX_REASON);
         let _ =
             writeln!(text, "> {why}. Judged results were not compared; accept a new baseline.\n");
     }
@@ -147,8 +147,12 @@ fn against_baseline(
         }
     }
     if !gate.removed.is_empty() {
-        let named: Vec<String> =
-            gate.removed.iter().take(MAX_LISTED).map(|id| escape_untrusted(id, MAX_ID)).collect();
+        let named: Vec<String> = gate
+            .removed
+            .iter()
+            .take(MAX_LISTED)
+            .map(|id| escape::inline_in_comment(id, MAX_ID).to_string())
+            .collect();
         let more = gate.removed.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(text, "### Removed\n\n{}{more}\n", named.join(", "));
@@ -182,7 +186,7 @@ fn table(
         let _ = writeln!(
             text,
             "| {} | {} of {} | {score} | {} |",
-            escape_untrusted(&case.id, MAX_ID),
+            escape::inline_in_comment(&case.id, MAX_ID),
             case.passed,
             case.decided,
             because(reason, trial, causes)
@@ -198,7 +202,9 @@ fn because(reason: Option<&str>, case: Option<&CaseDocument>, causes: &SharedCau
         .filter(|cause| cause.number <= MAX_CAUSES);
     shared
         .map(SharedCause::name)
-        .unwrap_or_else(|| escape_untrusted(reason.unwrap_or_default(), MAX_REASON))
+        .unwrap_or_else(|| {
+            escape::inline_in_comment(reason.unwrap_or_default(), MAX_REASON).to_string()
+        })
 }
 
 /// Lists the failures of a run without a baseline.
@@ -216,7 +222,7 @@ fn failures(text: &mut String, report: &ReportDocument, causes: &SharedCauses) {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} |",
-                escape_untrusted(&case.name(), MAX_ID),
+                escape::inline_in_comment(&case.name(), MAX_ID),
                 case.status.label(),
                 number(case.scores.overall),
                 because(case.reason.as_deref(), Some(case), causes)
@@ -245,7 +251,7 @@ fn quote(text: &mut String, case: Option<&CaseDocument>) {
     let _ = writeln!(
         text,
         "<details><summary>Prompt and answer</summary>\n\n**{}**\n\n{}\n",
-        escape_untrusted(&case.name(), MAX_ID),
+        escape::inline_in_comment(&case.name(), MAX_ID),
         escape::fenced(prompt, MAX_QUOTE)
     );
     if let Some(output) = &case.output {
@@ -256,23 +262,6 @@ fn quote(text: &mut String, case: Option<&CaseDocument>) {
 
 fn number(score: Option<Score>) -> String {
     wording::score(score)
-}
-
-/// Escapes untrusted text: no markup, links, mentions or issue references.
-fn escape_untrusted(text: &str, limit: usize) -> String {
-    let escaped = escape::inline(text, limit).to_string();
-    let mut safe = String::with_capacity(escaped.len());
-    let mut before = ' ';
-    for c in escaped.chars() {
-        safe.push(c);
-        // GitHub turns `#12` into a link, and the issue then displays a reference back. A word
-        // joiner prevents that.
-        if c == '#' && before != '&' {
-            safe.push('\u{2060}');
-        }
-        before = c;
-    }
-    safe
 }
 
 /// Returns true if the address can be used in a link without escaping.

@@ -1,8 +1,7 @@
-//! Progress of a run on stderr: a bar on a terminal, plain lines elsewhere. The only module of
-//! `report` that prints.
+//! Progress of a run on stderr: a bar on a terminal, plain lines elsewhere.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,11 +47,8 @@ enum ProgressOutput {
 }
 
 impl ProgressObserver {
-    /// Displays a bar on a terminal and plain lines otherwise, both on stderr.
-    pub fn new(style: TerminalStyle) -> Self {
-        if !style.terminal {
-            return Self::with_lines(style, Box::new(io::stderr()));
-        }
+    /// Displays a bar on the terminal of stderr.
+    pub fn with_bar(style: TerminalStyle) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
             .with_finish(ProgressFinish::AndClear);
         Self::with_output(style, ProgressOutput::Bar(bar))
@@ -291,6 +287,8 @@ impl Observer for ProgressObserver {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+
+    use std::io;
 
     use super::*;
     use crate::fixture;

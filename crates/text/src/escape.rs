@@ -1,7 +1,9 @@
-//! Escaping of untrusted text for Markdown and terminals, so that output from models, systems under
+//! Escaping of untrusted text for Markdown, XML and terminals, so that output from models, systems under
 //! test and files is always displayed as plain text.
 
 use std::fmt::{self, Write as _};
+
+use crate::characters::is_hidden;
 
 /// Separates characters that a renderer would turn into a link.
 const WORD_JOINER: char = '\u{2060}';
@@ -60,6 +62,23 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
     Markdown(escaped)
 }
 
+/// Like [`inline`], for a comment on a pull request: `#12` mentions no issue, which would then show
+/// a reference back.
+pub fn inline_in_comment(text: &str, limit: usize) -> Markdown {
+    let escaped = inline(text, limit).0;
+    let mut safe = String::with_capacity(escaped.len());
+    let mut before = ' ';
+    for c in escaped.chars() {
+        safe.push(c);
+        // Not in an entity.
+        if c == '#' && before != '&' {
+            safe.push(WORD_JOINER);
+        }
+        before = c;
+    }
+    Markdown(safe)
+}
+
 /// Formats a text of at most `limit` bytes as a fenced block. The fence is longer than any run of
 /// backticks inside.
 pub fn fenced(text: &str, limit: usize) -> Markdown {
@@ -100,12 +119,12 @@ pub fn block(text: &str, limit: usize) -> String {
     visible(&crate::clip(&text.replace("\r\n", "\n").replace('\r', "\n"), limit))
 }
 
-/// Replaces characters that hide or reorder text, or that control a terminal, with their code
-/// point. Line feeds and tabs are kept.
+/// Replaces hidden characters ([`is_hidden`]) with their code point. Line feeds and tabs are kept,
+/// and XML 1.0 allows each character of the result.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_deceptive(c) {
+        if is_hidden(c) {
             // Writing to a String cannot fail.
             let _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c));
         } else {
@@ -113,17 +132,6 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Returns true for control, bidirectional, invisible and tag characters. The two joiners that
-/// emoji and some scripts need are allowed.
-fn is_deceptive(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'
-            | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn is_word(c: Option<char>) -> bool {
@@ -311,8 +319,21 @@ mod tests {
         }
 
         #[test]
+        fn a_comment_mentions_nothing(text in hostile(), number in 0..2_000_u32) {
+            let safe = inline_in_comment(&format!("{text}#{number} {text}"), 4_000);
+            let shown = plain_text(&events(safe.as_str()));
+            let mut after = shown.split('#').skip(1);
+            prop_assert!(after.all(|rest| rest.starts_with(WORD_JOINER)), "{}", safe);
+        }
+
+        #[test]
+        fn xml_allows_what_is_visible(text in any::<String>()) {
+            prop_assert!(visible(&text).chars().all(crate::characters::is_xml));
+        }
+
+        #[test]
         fn terminals_get_nothing_to_obey(text in any::<String>()) {
-            prop_assert!(!terminal(&text, 200).chars().any(|c| c.is_control() || is_deceptive(c)));
+            prop_assert!(!terminal(&text, 200).chars().any(|c| c.is_control() || is_hidden(c)));
         }
     }
 }

@@ -75,6 +75,7 @@ impl Service {
 
 pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Exit, AppError> {
     // Logs are read later and in a browser: lines, and no colour.
+    ui::print_build_log();
     let terminal = Terminal { ci: true, no_color: true, ..Terminal::new(global, args.run.quiet) };
     let mut project = ui::open_with(global, terminal)?;
     project.environment.ci = true;

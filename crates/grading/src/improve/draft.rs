@@ -11,6 +11,7 @@ use selftest_models::fence::{FenceNonce, fence};
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::structured::ReplyError;
 use selftest_models::structured::StrictReader;
+use selftest_text::characters::is_hidden;
 
 /// Path of the template under `prompts/`.
 pub const TEMPLATE: &str = "skill/draft_v1.md";
@@ -187,20 +188,6 @@ impl SkillDraft {
         let description = Value::String(self.description.clone());
         format!("---\nname: {}\ndescription: {description}\n---\n\n{}\n", self.name, self.body)
     }
-}
-
-/// Returns true for control characters other than line breaks and tabs, and for characters that
-/// hide or reorder text. An agent would read what a reviewer cannot see.
-fn is_hidden(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        // Soft hyphen, Arabic letter mark, Mongolian vowel separator, line and paragraph
-        // separators, byte order mark.
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
-        // Zero-width characters, direction marks, embeddings, overrides and isolates, invisible
-        // operators.
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        // Interlinear annotations and tag characters.
-        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use selftest_text::build_log;
 use selftest_text::escape::{self, inline};
 use selftest_text::wording::{duration, plural};
 
@@ -136,23 +137,12 @@ fn annotation(
 ) -> String {
     let mut properties = Vec::new();
     if let Some(CaseSource { file, line }) = source {
-        properties.push(format!("file={}", escape_property(file)));
+        properties.push(format!("file={}", build_log::property(file)));
         properties.extend(line.map(|line| format!("line={line}")));
     }
-    properties.push(format!("title={}", escape_property(&escape::terminal(title, 120))));
-    let words = escape_data(&escape::terminal(words, MAX_WORDS));
+    properties.push(format!("title={}", build_log::property(&escape::terminal(title, 120))));
+    let words = build_log::message(&escape::terminal(words, MAX_WORDS));
     format!("::{} {}::{words}\n", severity.command(), properties.join(","))
-}
-
-/// Escapes a text as the message of a workflow command.
-fn escape_data(text: &str) -> String {
-    // `%` first, since it introduces the other escapes.
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// Escapes a text as a property of a workflow command.
-fn escape_property(text: &str) -> String {
-    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// Renders the step summary in Markdown: the result of the run, and the cases that did not pass.

@@ -115,7 +115,8 @@ pub(super) fn spaced(name: impl Serialize, _: &dyn Values) -> Result<String> {
 /// Formats indented JSON.
 #[filter_fn]
 pub(super) fn pretty(value: impl Serialize, _: &dyn Values) -> Result<String> {
-    serde_json::to_string_pretty(&value).map_err(askama::Error::custom)
+    let text = serde_json::to_string_pretty(&value).map_err(askama::Error::custom)?;
+    Ok(escape::visible(&text))
 }
 
 /// Formats a score as `0.82`.

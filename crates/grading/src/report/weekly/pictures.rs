@@ -168,6 +168,5 @@ fn bar(at: usize, tool: &ToolPattern, most: u64) -> ChartBar {
 }
 
 fn label(name: &str) -> String {
-    // Control characters are shown as code points. These two are not allowed in XML either.
-    escape::terminal(name, MAX_NAME).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    escape::terminal(name, MAX_NAME)
 }
