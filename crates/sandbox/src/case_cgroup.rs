@@ -57,22 +57,23 @@ impl CgroupFiles {
         }
     }
 
-    /// Waits until the processes have used up their total CPU time. Never returns if the kernel
-    /// does not count it.
-    pub(super) async fn wait_for_cpu_limit(&self) {
+    /// Waits until the processes have used up their total CPU time, and describes it. Never returns
+    /// if the kernel does not count it.
+    pub(super) async fn wait_for_cpu_limit(&self) -> String {
         let most = Duration::from_secs(self.limits.total_cpu_seconds.into());
         while let Some(used) = self.cpu.as_ref().and_then(|file| value_of_key(file, "usage_usec")) {
             if Duration::from_micros(used) >= most {
-                return;
+                let seconds = self.limits.total_cpu_seconds;
+                return format!("{seconds} s of processor time, of all its processes together");
             }
             tokio::time::sleep(CPU_CHECK_INTERVAL).await;
         }
-        std::future::pending::<()>().await;
+        std::future::pending().await
     }
 
-    /// Returns the limits that were reached, as attempts.
-    pub(super) fn exceeded_limits(&self, is_used_up: bool) -> Vec<SandboxAttempt> {
-        let SandboxLimits { total_memory_mib, processes, total_cpu_seconds, .. } = self.limits;
+    /// Returns the limits of the kernel that were reached, as attempts.
+    pub(super) fn exceeded_limits(&self) -> Vec<SandboxAttempt> {
+        let SandboxLimits { total_memory_mib, processes, .. } = self.limits;
         let above = |file: &Option<File>, name| {
             file.as_ref().and_then(|file| value_of_key(file, name)).is_some_and(|times| times > 0)
         };
@@ -83,9 +84,6 @@ impl CgroupFiles {
         }
         if above(&self.processes, "max") {
             push(format!("{processes} processes at a time"));
-        }
-        if is_used_up {
-            push(format!("{total_cpu_seconds} s of processor time, of all its processes together"));
         }
         reached
     }
@@ -129,23 +127,20 @@ mod tests {
             ("memory.events", "low 0\noom 3\noom_kill 1\noom_group_kill 1\n"),
             ("pids.events", "max 12\n"),
         ]);
-        grouped.wait_for_cpu_limit().await;
-        let reached = grouped.exceeded_limits(true);
+        let time = grouped.wait_for_cpu_limit().await;
+        assert_eq!(time, "2 s of processor time, of all its processes together");
+        let reached = grouped.exceeded_limits();
         let reached: Vec<&str> = reached.iter().map(|it| it.what.as_str()).collect();
         assert_eq!(
             reached,
-            [
-                "64 MiB of memory, of all its processes together",
-                "7 processes at a time",
-                "2 s of processor time, of all its processes together",
-            ]
+            ["64 MiB of memory, of all its processes together", "7 processes at a time",]
         );
     }
 
     #[tokio::test]
     async fn nothing_is_told_of_what_the_kernel_does_not_count() {
         let (folder, grouped) = group(&[("cgroup.procs", ""), ("pids.events", "max 0\n")]);
-        assert_eq!(grouped.exceeded_limits(false), []);
+        assert_eq!(grouped.exceeded_limits(), []);
         let waited =
             tokio::time::timeout(Duration::from_millis(50), grouped.wait_for_cpu_limit()).await;
         assert!(waited.is_err());

@@ -48,6 +48,8 @@ mod support;
 #[cfg(target_os = "linux")]
 mod syscalls;
 #[cfg(target_os = "linux")]
+mod usage_watch;
+#[cfg(target_os = "linux")]
 mod view;
 #[cfg(target_os = "linux")]
 mod watch;

@@ -24,11 +24,13 @@ impl Default for SandboxMode {
 }
 
 /// Resource limits of a program's processes. Those with a `total` prefix apply to all processes of
-/// a case together, and need a control group that Linux lets this user create.
+/// a case together, and need a control group that Linux lets this user create, except that memory is
+/// watched without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxLimits {
-    /// Maximum memory that one process may allocate, in MiB.
+    /// Maximum memory of one process, in MiB: what it may allocate, and what it may use together with
+    /// memory that it shares.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub memory_mib: u32,
     /// Maximum memory of all processes together, in MiB, including files in `/tmp` and `/dev/shm`.
@@ -40,6 +42,12 @@ pub struct SandboxLimits {
     /// Maximum size of a file that a process writes, in MiB.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub file_mib: u32,
+    /// Maximum space on disk that all processes together may take in their writable folders, in MiB.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub disk_mib: u32,
+    /// Maximum number of files and folders that all processes together may add to these folders.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub files: u32,
     /// Maximum CPU time of one process, in seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub cpu_seconds: u32,
@@ -55,6 +63,8 @@ impl Default for SandboxLimits {
             total_memory_mib: 16_384,
             processes: 1024,
             file_mib: 1024,
+            disk_mib: 8192,
+            files: 500_000,
             cpu_seconds: 3600,
             total_cpu_seconds: 7200,
         }

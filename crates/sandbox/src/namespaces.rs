@@ -60,7 +60,11 @@ impl NamespaceError {
 pub(super) fn enter_user_namespace() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match kernel::unshare(UnshareFlags::NEWUSER) {
-        Ok(()) => map_ids(user, group).map_err(NamespaceError::new),
+        Ok(()) => {
+            map_ids(user, group).map_err(NamespaceError::new)?;
+            limit_watches();
+            Ok(())
+        }
         // Root can create the others even if the kernel has no user namespaces.
         Err(_) if user == 0 => Ok(()),
         Err(error) => Err(NamespaceError::new(error)),
@@ -83,6 +87,23 @@ pub(super) fn create_inner_namespaces(net: NetworkAccess) -> Result<(), Error> {
     }
     kernel::unshare(flags)?;
     if net.has_loopback() { loopback::bring_up() } else { Ok(()) }
+}
+
+/// Limits in this user namespace of what the kernel counts per user on the whole machine: a program
+/// that used it up would leave none to other programs of the same user.
+const COUNTED_PER_USER: [(&str, u32); 4] = [
+    ("max_inotify_instances", 32),
+    ("max_inotify_watches", 65_536),
+    ("max_fanotify_groups", 0),
+    ("max_fanotify_marks", 0),
+];
+
+fn limit_watches() {
+    for (name, most) in COUNTED_PER_USER {
+        // Each namespace has values of its own behind these names. Some containers mount them
+        // read-only.
+        let _ = fs::write(format!("/proc/sys/user/{name}"), most.to_string());
+    }
 }
 
 /// Maps the user and group to themselves, so that programs see their usual IDs.

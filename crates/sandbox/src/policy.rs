@@ -224,6 +224,8 @@ pub struct SandboxPolicy {
     pub cgroup: Option<PathBuf>,
     /// True if that group counts processes, so that no other limit has to.
     pub cgroup_counts_processes: bool,
+    /// True if that group counts memory, shared memory included.
+    pub cgroup_counts_memory: bool,
     /// File in which denied attempts are recorded.
     pub notes_file: Option<PathBuf>,
     /// True for a trial: sets everything up without starting the program.
@@ -313,6 +315,7 @@ impl SandboxPolicy {
             ("--lookups", self.name_lookups),
             ("--local", self.local_ports),
             ("--counted", self.cgroup_counts_processes),
+            ("--memory-counted", self.cgroup_counts_memory),
             ("--trial", self.is_trial),
         ] {
             if holds {
@@ -339,6 +342,7 @@ impl SandboxPolicy {
                 Some("--lookups") => Some(&mut policy.name_lookups),
                 Some("--local") => Some(&mut policy.local_ports),
                 Some("--counted") => Some(&mut policy.cgroup_counts_processes),
+                Some("--memory-counted") => Some(&mut policy.cgroup_counts_memory),
                 Some("--trial") => Some(&mut policy.is_trial),
                 _ => None,
             };
@@ -529,6 +533,7 @@ mod tests {
         policy.limits.total_memory_mib = 8;
         policy.cgroup = Some("/sys/fs/cgroup/a/case-1".into());
         policy.cgroup_counts_processes = true;
+        policy.cgroup_counts_memory = true;
         policy.local_ports = true;
         policy.notes_file = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();

@@ -34,6 +34,7 @@ pub fn remove_stale(root: &Path, is_ours: impl Fn(&str) -> bool, remove: impl Fn
         // A symlink in place of a folder could lead anywhere.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_ours && is_folder && is_owned_by_user(&entry.path()) {
+            make_accessible(&entry.path());
             // A live folder is locked, and one that was just removed cannot be opened.
             if let Ok(Some(_lock)) = lock_new(&entry.path()) {
                 remove(&entry.path());
@@ -41,6 +42,19 @@ pub fn remove_stale(root: &Path, is_ours: impl Fn(&str) -> bool, remove: impl Fn
         }
     }
 }
+
+/// Gives this user back the permissions on a folder of its own that a program took away.
+#[cfg(unix)]
+fn make_accessible(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    if open(folder).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        // If that fails, the folder cannot be locked and stays.
+        let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    }
+}
+
+#[cfg(windows)]
+fn make_accessible(_folder: &Path) {}
 
 #[cfg(unix)]
 fn open(folder: &Path) -> io::Result<File> {

@@ -19,8 +19,13 @@ use super::SUBCOMMAND;
 use super::error::SandboxError;
 use super::policy::SandboxPolicy;
 
-/// Runs the program and returns its exit code, or 128 + n if signal n killed it.
+/// Runs the program and returns its exit code, or 128 + n if signal n killed it. The first argument
+/// is the process ID of the harness.
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, SandboxError> {
+    let (harness, arguments) =
+        arguments.split_first().ok_or(SandboxError::Argument("expected a process"))?;
+    let harness = harness.to_str().and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
+    let harness = harness.ok_or(SandboxError::Argument("expected the number of a process"))?;
     let (policy, _) = SandboxPolicy::from_arguments(arguments)?;
     // Detach from the terminal: its signals are meant for the harness, and the program must not
     // read from it.
@@ -38,7 +43,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, SandboxError> {
             let (program, control) = linux::start(arguments).map_err(failed)?;
             let group = linux::Group::attach(&mut ready, program.id(), &control).map_err(failed)?;
             let gate = linux::Gate::new(&policy, &program, control, ready).map_err(failed)?;
-            supervise(program, gate, group).await.map_err(failed)
+            supervise(program, harness, gate, group).await.map_err(failed)
         }
         #[cfg(not(target_os = "linux"))]
         {
@@ -46,7 +51,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, SandboxError> {
             command.args([SUBCOMMAND, "exec"]).args(arguments);
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
             let program = command.spawn().map_err(failed)?;
-            supervise(program, Gate, Group).await.map_err(failed)
+            supervise(program, harness, Gate, Group).await.map_err(failed)
         }
     })
 }
@@ -70,25 +75,31 @@ struct Group;
 
 #[cfg(not(target_os = "linux"))]
 impl Group {
-    async fn used_up(&self) {
+    async fn used_up(&self) -> String {
         std::future::pending().await
     }
 
     fn kill(&self) {}
 
-    fn note(&self, _is_used_up: bool) {}
+    fn note(&self, _used_up: Option<String>) {}
 }
 
 #[cfg(target_os = "linux")]
 use linux::{Gate, Group};
 
-async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Result<u8> {
+async fn supervise(
+    program: Child,
+    harness: Pid,
+    mut gate: Gate,
+    group: Group,
+) -> std::io::Result<u8> {
     let mut ended = signal(SignalKind::child())?;
     let mut told = signal(SignalKind::terminate())?;
-    // The harness holds the other end of stderr for its lifetime, so an error on this end means
-    // that it was killed. This works for pipes only.
+    // The harness holds the other end of stderr for as long as it wants the program, so an error on
+    // this end means that it gave it up. This works for pipes only, and not if the program has opened
+    // the other end itself.
     let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
-    let harness = Sender::from_owned_fd_unchecked(stderr).ok();
+    let listener = Sender::from_owned_fd_unchecked(stderr).ok();
     // From here on only the program holds its stdin and stdout, so that the harness notices when it
     // closes them.
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
@@ -98,35 +109,60 @@ async fn supervise(program: Child, mut gate: Gate, group: Group) -> std::io::Res
     let program = Pid::from_child(&program);
     // The program may have exited before the signal handler was installed.
     let mut code = reap(program).code;
-    let mut is_used_up = false;
+    let mut reached = None;
     let used_up = group.used_up();
-    tokio::pin!(used_up);
+    let harness_exit = wait_for_harness_exit(harness);
+    tokio::pin!(used_up, harness_exit);
     while code.is_none() {
         tokio::select! {
             _ = ended.recv() => code = reap(program).code,
             () = gate.serve() => {}
-            () = &mut used_up => {
-                is_used_up = true;
+            what = &mut used_up => {
+                reached = Some(what);
                 break;
             }
             _ = told.recv() => break,
-            () = wait_for_harness_exit(harness.as_ref()) => break,
+            () = &mut harness_exit => break,
+            () = wait_for_close(listener.as_ref()) => break,
         }
     }
     gate.end();
     group.kill();
     kill_all(program, &mut code).await;
-    group.note(is_used_up);
+    group.note(reached);
     Ok(code.unwrap_or(UNKNOWN_EXIT_CODE))
 }
 
 /// Exit code if the program's own exit was not observed.
 const UNKNOWN_EXIT_CODE: u8 = 128 + 9;
 
-async fn wait_for_harness_exit(harness: Option<&Sender>) {
-    match harness {
-        Some(harness) if harness.ready(Interest::ERROR).await.is_ok() => {}
+async fn wait_for_close(listener: Option<&Sender>) {
+    match listener {
+        Some(listener) if listener.ready(Interest::ERROR).await.is_ok() => {}
         _ => std::future::pending().await,
+    }
+}
+
+/// Interval at which the parent is looked up where the system does not report its end.
+const PARENT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Waits until the harness, which started this process, has ended in whatever way.
+async fn wait_for_harness_exit(harness: Pid) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{PidfdFlags, pidfd_open};
+        let process = pidfd_open(harness, PidfdFlags::NONBLOCK).ok();
+        let process = process.and_then(|it| super::kernel::register_descriptor(it).ok());
+        // If it has ended before, the descriptor may be of another process with its number.
+        if rustix::process::getppid() == Some(harness)
+            && let Some(process) = process
+            && process.readable().await.is_ok()
+        {
+            return;
+        }
+    }
+    while rustix::process::getppid() == Some(harness) {
+        tokio::time::sleep(PARENT_CHECK_INTERVAL).await;
     }
 }
 
@@ -230,8 +266,10 @@ mod linux {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use tokio::io::unix::AsyncFd;
 
+    use super::super::attempt::{AttemptKind, SandboxAttempt};
     use super::super::case_cgroup::CgroupFiles;
     use super::super::policy::SandboxLevel;
+    use super::super::usage_watch::UsageWatch;
     use super::super::watch::{CallWatcher, ConnectorPool, check_inspection_access};
     use super::super::{control, kernel, namespaces};
     use super::{Child, Command, OsString, SUBCOMMAND, SandboxError, SandboxPolicy};
@@ -244,6 +282,7 @@ mod linux {
         notes: Option<File>,
         group: Option<CgroupFiles>,
         connectors: ConnectorPool,
+        usage: UsageWatch,
     }
 
     /// Does everything that must happen before any process is started.
@@ -270,10 +309,12 @@ mod linux {
         // entering a PID namespace no thread can be started.
         let connectors =
             ConnectorPool::start().map_err(SandboxError::step("start a thread to connect by"))?;
+        let usage =
+            UsageWatch::start(policy).map_err(SandboxError::step("start a thread that watches"))?;
         if is_full {
             namespaces::enter_process_namespaces()?;
         }
-        Ok(PreparedResources { notes, group, connectors })
+        Ok(PreparedResources { notes, group, connectors, usage })
     }
 
     /// Starts the process that becomes or runs the program. Also returns the control socket.
@@ -289,9 +330,10 @@ mod linux {
         Ok((command.spawn()?, ours))
     }
 
-    /// The control group of the program, if it has one.
+    /// The control group of the program, if it has one, and the limits that are watched.
     pub(super) struct Group {
         group: Option<CgroupFiles>,
+        usage: UsageWatch,
         notes: Option<File>,
     }
 
@@ -302,7 +344,7 @@ mod linux {
             program: u32,
             way: &OwnedFd,
         ) -> std::io::Result<Self> {
-            let group = ready.group.take();
+            let (group, usage) = (ready.group.take(), ready.usage.clone());
             if let Some(group) = &group {
                 group.add_process(program)?;
             }
@@ -311,13 +353,20 @@ mod linux {
             let unseen = unseen.map(|error| error.raw_os_error().unwrap_or(libc::EPERM));
             control::release(way, unseen)?;
             let notes = ready.notes.as_ref().map(File::try_clone).transpose()?;
-            Ok(Self { group, notes })
+            Ok(Self { group, usage, notes })
         }
 
-        pub(super) async fn used_up(&self) {
-            match &self.group {
-                Some(group) => group.wait_for_cpu_limit().await,
-                None => std::future::pending().await,
+        /// Waits until a limit is reached that the kernel does not enforce, and describes it.
+        pub(super) async fn used_up(&self) -> String {
+            let processor_time = async {
+                match &self.group {
+                    Some(group) => group.wait_for_cpu_limit().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                what = processor_time => what,
+                what = self.usage.exceeded() => what,
             }
         }
 
@@ -327,12 +376,13 @@ mod linux {
             }
         }
 
-        /// Records the limits that were reached.
-        pub(super) fn note(&self, is_used_up: bool) {
-            if let (Some(group), Some(notes)) = (&self.group, &self.notes) {
-                for attempt in group.exceeded_limits(is_used_up) {
-                    attempt.append_to(notes);
-                }
+        /// Records the limits that were reached, and this one, which ended the case.
+        pub(super) fn note(&self, used_up: Option<String>) {
+            let Some(notes) = &self.notes else { return };
+            let exceeded = self.group.as_ref().map(CgroupFiles::exceeded_limits);
+            let used_up = used_up.map(|what| SandboxAttempt::new(AttemptKind::Limit, what));
+            for attempt in exceeded.into_iter().flatten().chain(used_up) {
+                attempt.append_to(notes);
             }
         }
     }

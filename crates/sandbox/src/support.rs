@@ -177,6 +177,7 @@ mod linux {
         };
         let tried = Command::new(harness)
             .args([SUBCOMMAND, "supervise"])
+            .arg(std::process::id().to_string())
             .args(policy.to_arguments())
             .env_clear()
             .current_dir("/")

@@ -108,6 +108,7 @@ pub(super) const DENIED_CALLS: &[(i64, &str)] = &[
     (libc::SYS_swapoff, "swapoff"),
     (libc::SYS_acct, "acct"),
     (libc::SYS_quotactl, "quotactl"),
+    (libc::SYS_quotactl_fd, "quotactl_fd"),
     (libc::SYS_settimeofday, "settimeofday"),
     (libc::SYS_clock_settime, "clock_settime"),
     (libc::SYS_adjtimex, "adjtimex"),
@@ -116,6 +117,7 @@ pub(super) const DENIED_CALLS: &[(i64, &str)] = &[
     (libc::SYS_setdomainname, "setdomainname"),
     (libc::SYS_open_by_handle_at, "open_by_handle_at"),
     (libc::SYS_fanotify_init, "fanotify_init"),
+    (libc::SYS_fanotify_mark, "fanotify_mark"),
     (libc::SYS_vhangup, "vhangup"),
     (libc::SYS_syslog, "syslog"),
     #[cfg(target_arch = "x86_64")]
@@ -351,8 +353,19 @@ fn rules_denied_by_argument() -> SyscallRules {
         .iter()
         .map(|&(level, name)| rule([arg_equals(1, level as u64), arg_equals(2, name as u64)]));
     rules.insert(libc::SYS_setsockopt, ways.collect());
+    let on_files = INODE_COMMANDS.map(|command| rule([arg_equals(1, command as u64)]));
+    rules.insert(libc::SYS_fcntl, on_files.into());
     rules
 }
+
+/// `fcntl` commands that act on the file behind a descriptor, even one that only reads: leases stall
+/// every other process that opens it, notifications and hints are kept in the inode.
+const INODE_COMMANDS: [i32; 4] = [
+    libc::F_SETLEASE,
+    libc::F_NOTIFY,
+    1036, // F_SET_RW_HINT
+    1038, // F_SET_FILE_RW_HINT
+];
 
 /// Returns why a call is denied by its numeric arguments alone; covers calls that are not forbidden
 /// entirely.
@@ -377,6 +390,9 @@ pub(super) fn denial_reason(number: i64, arguments: &[u64; 6]) -> Option<&'stati
         && ROUTING_OPTIONS.iter().any(|&(level, name)| option() == [level, name])
     {
         return Some("setsockopt that sends packets another way");
+    }
+    if number == libc::SYS_fcntl && INODE_COMMANDS.contains(&(arguments[1] as i32)) {
+        return Some("fcntl that leases or marks a file");
     }
     let writes_input = || TERMINAL_INPUT.contains(&(arguments[1] & u64::from(u32::MAX)));
     (number == libc::SYS_ioctl && writes_input()).then_some("ioctl that types into the terminal")
@@ -444,6 +460,8 @@ fn inspected_rules(net: NetworkAccess) -> SyscallRules {
         (libc::SYS_execve, Vec::new()),
         (libc::SYS_execveat, Vec::new()),
         (libc::SYS_connect, Vec::new()),
+        // Locks of files that the machine shares would outlast a case's welcome.
+        (libc::SYS_flock, Vec::new()),
         // Process 0 means the caller's own process group, and for `prlimit64` the caller itself.
         (libc::SYS_kill, vec![rule([arg_differs(0, 0)])]),
         (libc::SYS_rt_sigqueueinfo, Vec::new()),

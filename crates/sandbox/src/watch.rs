@@ -11,15 +11,16 @@
 mod connect;
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{FlockOperation, StatVfsMountFlags, fstatvfs};
 use rustix::net::AddressFamily;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
@@ -32,8 +33,9 @@ use super::view::OWN_FOLDERS;
 pub(super) use connect::ConnectorPool;
 use connect::SocketDestination;
 
-/// Maximum number of notes per program: enough to see what it is doing.
-const MAX_NOTES: usize = 2000;
+/// Maximum number of notes of a kind per program: enough to see what it is doing. A flood of one kind
+/// hides no other.
+const MAX_NOTES: usize = 200;
 
 /// Maximum number of cached granted files.
 const MAX_GRANTED: usize = 10_000;
@@ -80,7 +82,7 @@ pub(super) struct CallWatcher {
     /// The first process in the sandbox, by its PID outside.
     first_process: u32,
     notes: Option<File>,
-    note_count: usize,
+    note_counts: BTreeMap<AttemptKind, usize>,
     connectors: ConnectorPool,
     /// ID of the host's network namespace, if the kernel reports it.
     host_network: Option<u64>,
@@ -114,7 +116,7 @@ impl CallWatcher {
             memory: None,
             first_process,
             notes,
-            note_count: 0,
+            note_counts: BTreeMap::new(),
             connectors,
             host_network,
         }
@@ -145,8 +147,9 @@ impl CallWatcher {
     }
 
     fn record(&mut self, attempt: &SandboxAttempt) {
-        self.note_count += 1;
-        if let (Some(file), true) = (&self.notes, self.note_count <= MAX_NOTES) {
+        let count = self.note_counts.entry(attempt.kind).or_default();
+        *count += 1;
+        if let (Some(file), true) = (&self.notes, *count <= MAX_NOTES) {
             attempt.append_to(file);
         }
     }
@@ -189,6 +192,7 @@ impl CallWatcher {
             libc::SYS_prlimit64 => Self::inspect_limit(caller, arguments[0]),
             libc::SYS_listen => self.listen_for(caller, arguments[0], arguments[1]),
             libc::SYS_bind => self.bind_for(caller, arguments),
+            libc::SYS_flock => self.lock_for(caller, arguments),
             libc::SYS_socket if self.rights.net == NetworkAccess::Listed && is_tcp(arguments) => {
                 connect::create_outside(listener, call)
             }
@@ -375,6 +379,43 @@ impl CallWatcher {
             Ok(()) => (CallReply::Done(0), None),
             Err(error) => (CallReply::Fail(error.raw_os_error()), None),
         }
+    }
+
+    /// Locks on behalf of the program if the file is its own. A lock belongs to the open file, so a
+    /// copy of the descriptor takes it, and cannot be swapped before the kernel acts (TOCTOU). Only a
+    /// lock that has to be waited for is left to the kernel.
+    fn lock_for(&self, caller: &CallingThread, arguments: &[u64; 6]) -> CallDecision {
+        let Some(file) = caller.copy_descriptor(arguments[0]) else {
+            return (CallReply::Fail(libc::EBADF), None);
+        };
+        if !self.is_own(&file) {
+            // As on a file system without locks, which programs are used to.
+            return (CallReply::Fail(libc::ENOLCK), None);
+        }
+        let operation = arguments[1] as i32;
+        let waits = operation & libc::LOCK_NB == 0;
+        let known = match operation & !libc::LOCK_NB {
+            libc::LOCK_SH => FlockOperation::NonBlockingLockShared,
+            libc::LOCK_EX => FlockOperation::NonBlockingLockExclusive,
+            libc::LOCK_UN => FlockOperation::NonBlockingUnlock,
+            _ => return (CallReply::Fail(libc::EINVAL), None),
+        };
+        match rustix::fs::flock(&file, known) {
+            Ok(()) => (CallReply::Done(0), None),
+            Err(rustix::io::Errno::WOULDBLOCK) if waits => CONTINUE,
+            Err(error) => (CallReply::Fail(error.raw_os_error()), None),
+        }
+    }
+
+    /// Returns true for a file in the program's own folders.
+    fn is_own(&self, file: &OwnedFd) -> bool {
+        if self.rights.walls == SandboxLevel::Full {
+            // Everything else is mounted read-only in there.
+            return fstatvfs(file)
+                .is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY));
+        }
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())).read_link();
+        path.is_ok_and(|path| is_below(&path, &self.rights.write))
     }
 
     fn inspect_limit(caller: &CallingThread, process: u64) -> CallDecision {

@@ -76,7 +76,14 @@ async fn git_does_not_remember_the_answers() {
     git(&world, &["init", "-q"]);
     git(&world, &["add", "-A"]);
     git(&world, &["commit", "-qm", "all"]);
+    git(&world, &["pack-refs", "--all"]);
     probe(&world, &["git_show"], &[]).await.all_refused();
+    // The names of hidden files are in there, and digests of their contents.
+    let stores = [".git/index", ".git/packed-refs", ".git/logs/HEAD", ".git/COMMIT_EDITMSG"];
+    for store in stores {
+        assert!(world.project().join(store).exists(), "{store}");
+    }
+    probe(&world, &["reads"], &[("paths", &stores.join(":"))]).await.all_refused();
 }
 
 #[tokio::test]

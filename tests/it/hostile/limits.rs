@@ -2,6 +2,7 @@
 //! elsewhere.
 
 use selftest_harness::sut::SystemUnderTest as _;
+use selftest_harness::sut::sut_settings::WorkFolder;
 use selftest_sandbox::{AttemptKind, EnforcedLimits, RunGroup};
 
 use super::{has_namespaces, probe};
@@ -92,6 +93,61 @@ async fn processes_are_counted_together() {
     if is_grouped {
         probed.noted(&["use of more than 20 processes"]);
     }
+}
+
+/// Programs that use up what the kernel does not count, and the limit that ends each.
+#[tokio::test]
+async fn disk_files_and_shared_memory_are_watched() {
+    if !has_namespaces() {
+        return;
+    }
+    let megabytes = |words: &str| {
+        format!(
+            "home = os.environ['HOME']\nblock = bytes(1 << 20)\n\
+             def fill(file, most):\n    for _ in range(most): file.write(block)\n    file.flush()\n\
+             {words}\ntime.sleep(1000)"
+        )
+    };
+    let many = "for i in range(40): fill(open(f'{home}/{i}', 'wb'), 4)";
+    let deleted = "kept = []\nfor i in range(40):\n    kept.append(open(f'{home}/x', 'wb'))\n    \
+                   os.unlink(f'{home}/x')\n    fill(kept[-1], 4)";
+    let deep = "os.chdir(home)\nfor i in range(300):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)\n\
+                fill(open('x', 'wb'), 120)";
+    for words in [many, deleted, deep] {
+        let world = script(&megabytes(words)).set(|settings| settings.limits.disk_mib = 100);
+        let (error, evidence) = world.failure().await;
+        assert!(error.contains("100 MiB of disk"), "{words}: {error} {evidence:?}");
+        assert!(error.contains("sut.command.limits"), "{error}");
+        let attempts = evidence.sandbox.unwrap().attempts;
+        assert_eq!(attempts[0].attempt.kind, AttemptKind::Limit, "{attempts:?}");
+    }
+    let files = "for i in range(3000): open(f'{home}/{i}', 'w')";
+    let world = script(&megabytes(files)).set(|settings| settings.limits.files = 2_000);
+    let (error, _) = world.failure().await;
+    assert!(error.contains("2000 files"), "{error}");
+
+    let is_counted = RunGroup::create().is_ok_and(|group| group.enforced_limits().memory);
+    let mapped =
+        "import mmap\nheld = mmap.mmap(-1, 200 << 20)\nfor _ in range(200): held.write(block)";
+    let file = "m = open(os.memfd_create('m'), 'wb')\nfill(m, 200)";
+    for words in [mapped, file] {
+        let world = script(&megabytes(words)).set(|settings| {
+            settings.limits.memory_mib = 150;
+            settings.limits.total_memory_mib = 150;
+        });
+        let (error, evidence) = world.failure().await;
+        let expected = if is_counted { "150 MiB of memory" } else { "150 MiB of memory, of" };
+        assert!(error.contains(expected), "{words}: {error} {evidence:?}");
+    }
+    // Below the limits nothing happens, with a copy of the project that is larger than they are.
+    let world = script(&format!("time.sleep(1)\nopen(os.environ['HOME'] + '/x', 'w')\n{ANSWER}"));
+    world.file("large", &"x".repeat(3 << 20));
+    let world = world.set(|settings| {
+        settings.work_folder = WorkFolder::Copy;
+        settings.limits.disk_mib = 1;
+        settings.limits.files = 3;
+    });
+    assert_eq!(world.lines().await, ["done"]);
 }
 
 #[tokio::test]

@@ -94,3 +94,22 @@ async fn a_bomb_of_processes_ends_with_its_case() {
     let (reply, _) = world.ask("go").await;
     assert_eq!(reply.unwrap().output, "lit");
 }
+
+#[tokio::test]
+async fn files_that_are_only_readable_cannot_be_leased_locked_or_marked() {
+    if !has_namespaces() {
+        return;
+    }
+    let world = World::agent(&[]);
+    let marks = ["lease", "lease_system", "notifications", "hint", "fanotify", "allocated"];
+    probe(&world, &marks, &[])
+        .await
+        .all_refused()
+        .noted(&["fcntl that leases or marks a file", "fanotify_init"]);
+    // In good faith programs do these, so they are no evidence.
+    let locks = ["locked", "locked_slowly", "watches"];
+    let probed = probe(&World::agent(&[]), &locks, &[]).await.all_refused();
+    assert_eq!(probed.sandbox.attempts, [], "{:?}", probed.lines);
+    let own = probe(&World::agent(&[]), &["locked_own"], &[]).await;
+    assert_eq!(own.lines, ["locked_own: done locks its own files"]);
+}

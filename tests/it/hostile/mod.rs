@@ -5,8 +5,10 @@
 //! root.
 #![cfg(target_os = "linux")]
 
+mod acp;
 mod addresses;
 mod files;
+mod life;
 mod limits;
 mod local;
 mod machine;

@@ -23,6 +23,20 @@ async fn an_answer_for_another_session_is_a_violation() {
 }
 
 #[tokio::test]
+async fn another_answer_after_the_answer_is_a_violation() {
+    let world = says(
+        "print(json.dumps({'type': 'result', 'status': 'COMPLETE', 'output': 'x'}), flush=True)\n\
+         print(json.dumps({'type': 'result', 'status': 'COMPLETE', 'output': 'y', \
+         'session_id': 'selftest-20260206-1234-other'}), flush=True)",
+    );
+    let (reply, evidence) = world.ask("go").await;
+    assert_eq!(reply.unwrap().output, "x");
+    let sandbox = evidence.sandbox.unwrap();
+    assert_eq!(sandbox.state, SandboxState::Tainted);
+    assert!(sandbox.forbidden[0].contains("answered for the session"), "{sandbox:?}");
+}
+
+#[tokio::test]
 async fn its_own_session_may_be_named() {
     let world = says(
         "import os\nprint(json.dumps({'type': 'result', 'status': 'COMPLETE', 'output': 'x', \

@@ -9,8 +9,8 @@ use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, InitializeRequest,
     NewSessionRequest, PromptRequest, ReadTextFileRequest, ReadTextFileResponse,
-    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionModeId,
-    SessionModeState, SessionNotification, SetSessionModeRequest, TextContent,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId,
+    SessionModeId, SessionModeState, SessionNotification, SetSessionModeRequest, TextContent,
     WriteTextFileRequest,
 };
 use agent_client_protocol::{
@@ -124,7 +124,14 @@ impl AcpSession {
                 return Err(self.program.failed(&why));
             }
         };
-        let reply = lock(&self.turn).reply(&end, &view.redactor)?;
+        let (reply, violation) = {
+            let mut turn = lock(&self.turn);
+            (turn.reply(&end, &view.redactor), turn.take_violation())
+        };
+        if let Some(rule) = violation {
+            self.program.break_rule(rule);
+        }
+        let reply = reply?;
         self.program.mark_answered();
         Ok(reply)
     }
@@ -162,7 +169,9 @@ impl SutSession for AcpSession {
         async move {
             drop(link);
             let redactor = program.view().redactor;
-            let mut evidence = Box::new(program).close().await;
+            let ended = Arc::clone(&turn);
+            let find_violation = move |unread: &[u8]| lock(&ended).violation_in_unread(unread);
+            let mut evidence = Box::new(program).close_after(find_violation).await;
             let notes = lock(&turn).notes();
             evidence.notes.extend(notes.iter().map(|note| redactor.apply(note).into_owned()));
             if other_lines > 0 {
@@ -230,14 +239,19 @@ async fn run_protocol(
         .name("selftest")
         .on_receive_notification(
             async move |told_now: SessionNotification, _| {
-                lock(&told).update(told_now.update);
+                lock(&told).receive(told_now);
                 Ok(())
             },
             on_receive_notification!(),
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _| {
-                let outcome = lock(&asked).reject_permission(&request);
+                let mut turn = lock(&asked);
+                let outcome = if turn.is_own("a request", &request.session_id) {
+                    turn.reject_permission(&request)
+                } else {
+                    RequestPermissionOutcome::Cancelled
+                };
                 responder.respond(RequestPermissionResponse::new(outcome))
             },
             on_receive_request!(),
@@ -245,6 +259,7 @@ async fn run_protocol(
         .on_receive_request(
             async move |request: WriteTextFileRequest, responder, _| {
                 let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
+                lock(&wanted_to_write).is_own("a request", &request.session_id);
                 lock(&wanted_to_write).record_refusal(&format!("to write {path}"));
                 let why = "this session only reads".to_owned();
                 responder.respond_with_error(Error::invalid_request().data(why))
@@ -252,7 +267,11 @@ async fn run_protocol(
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: ReadTextFileRequest, responder, _| match read(&view, &request) {
+            async move |request: ReadTextFileRequest, responder, _| match {
+                // A file of the view is harmless; the name of the session is not.
+                lock(&wanted_to_read).is_own("a request", &request.session_id);
+                read(&view, &request)
+            } {
                 Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
                 // Agents use this error to distinguish a file that they may create from one that
                 // they must not see.
@@ -310,6 +329,7 @@ async fn open(
     agent.send_request(request).block_task().await?;
     let opened = agent.send_request(NewSessionRequest::new(&opening.folder)).block_task().await?;
     let id = opened.session_id;
+    lock(turn).open(id.clone());
     if let Some((now, asking)) =
         opened.modes.as_ref().filter(|_| opening.only_reads).and_then(asking_mode)
     {

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, MessageId, PermissionOption, PermissionOptionKind, PromptResponse,
-    RequestPermissionOutcome, RequestPermissionRequest, SelectedPermissionOutcome, SessionUpdate,
-    StopReason, ToolCall, ToolCallLocation, ToolCallUpdate, ToolKind,
+    RequestPermissionOutcome, RequestPermissionRequest, SelectedPermissionOutcome, SessionId,
+    SessionNotification, SessionUpdate, StopReason, ToolCall, ToolCallLocation, ToolCallUpdate,
+    ToolKind,
 };
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::sut::answer::SeenAnswer;
@@ -21,6 +23,8 @@ use selftest_text::redact::Redactor;
 const MAX_SAID: usize = 1 << 20;
 /// Maximum number of tool calls to record per turn.
 const MAX_CALLS: usize = 10_000;
+/// Maximum number of updates before the agent has opened its session.
+const MAX_EARLY: usize = 1_000;
 /// Maximum number of refusals to list individually.
 const MAX_REFUSALS: usize = 50;
 /// Maximum length in characters of an agent's text in a note.
@@ -44,6 +48,14 @@ pub(super) struct AgentTurn {
     left_out: usize,
     /// The reason why the connection broke.
     fault: Option<String>,
+    /// The session, once the agent has named it.
+    session: Option<SessionId>,
+    /// Updates that came before that, with the sessions that they name.
+    early: Vec<SessionNotification>,
+    /// Sessions that requests named before that.
+    early_sessions: Vec<SessionId>,
+    /// The rule that the agent broke, if any.
+    violation: Option<String>,
 }
 
 /// A contiguous piece of the agent's text.
@@ -99,7 +111,81 @@ impl AgentTurn {
         self.tokens = None;
     }
 
-    /// Processes an update from the agent.
+    /// Processes an update for whichever session it names. One for another session is no part of the
+    /// answer.
+    pub(super) fn receive(&mut self, notification: SessionNotification) {
+        match &self.session {
+            None if self.early.len() < MAX_EARLY => self.early.push(notification),
+            None => {
+                self.break_rule("it sent too many updates before it opened a session".to_owned())
+            }
+            Some(_) => {
+                if self.is_own("an update", &notification.session_id) {
+                    self.update(notification.update);
+                }
+            }
+        }
+    }
+
+    /// Sets the session that the agent opened, and processes what came before.
+    pub(super) fn open(&mut self, session: SessionId) {
+        self.session = Some(session);
+        for id in std::mem::take(&mut self.early_sessions) {
+            self.is_own("a request", &id);
+        }
+        for notification in std::mem::take(&mut self.early) {
+            self.receive(notification);
+        }
+    }
+
+    /// Returns true if the agent may mean this session in `what` it sent. Naming another one breaks a
+    /// rule.
+    pub(super) fn is_own(&mut self, what: &str, named: &SessionId) -> bool {
+        match &self.session {
+            Some(own) if own == named => true,
+            Some(own) => {
+                let (own, named) = (one_line(&own.0, MAX_QUOTE), one_line(&named.0, MAX_QUOTE));
+                self.break_rule(format!(
+                    "it sent {what} for the session `{named}`, and not for its own, `{own}`"
+                ));
+                false
+            }
+            None => {
+                if self.early_sessions.len() < MAX_EARLY {
+                    self.early_sessions.push(named.clone());
+                }
+                true
+            }
+        }
+    }
+
+    fn break_rule(&mut self, rule: String) {
+        self.violation.get_or_insert(rule);
+    }
+
+    /// Takes the rule that the agent broke, if any.
+    pub(super) fn take_violation(&mut self) -> Option<String> {
+        self.violation.take()
+    }
+
+    /// Returns the rule that lines after the last turn break, if any: an update for another session,
+    /// or more of the answer.
+    pub(super) fn violation_in_unread(&mut self, unread: &[u8]) -> Option<String> {
+        let before = self.said_bytes;
+        for line in unread.split(|&byte| byte == b'\n') {
+            let Ok(message) = serde_json::from_slice::<Value>(line) else { continue };
+            let is_update = message.get("method").and_then(Value::as_str) == Some("session/update");
+            let params = message.get("params").filter(|_| is_update);
+            let update = params.and_then(|params| SessionNotification::deserialize(params).ok());
+            update.into_iter().for_each(|update| self.receive(update));
+        }
+        if self.said_bytes > before {
+            self.break_rule("it went on with its answer after it had ended its turn".to_owned());
+        }
+        self.take_violation()
+    }
+
+    /// Processes an update of its own session.
     pub(super) fn update(&mut self, update: SessionUpdate) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
@@ -496,6 +582,44 @@ mod tests {
         turn.append("I could not.");
         let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
         assert_eq!(reply.tool_calls.unwrap()[0].name, "Write b.md");
+    }
+
+    #[test]
+    fn what_is_for_another_session_is_no_part_of_the_answer() {
+        let of = |session: &str, text: &str| {
+            let update = json!({ "sessionId": session, "update": chunk(text) });
+            serde_json::from_value::<SessionNotification>(update).unwrap()
+        };
+        let id = |id: &str| serde_json::from_value::<SessionId>(json!(id)).unwrap();
+        let mut turn = AgentTurn::default();
+        turn.receive(of("own", "It has "));
+        turn.open(id("own"));
+        turn.receive(of("own", "3 lines."));
+        assert_eq!(turn.take_violation(), None);
+        turn.receive(of("other", " And this is of somebody else."));
+        let rule = turn.take_violation().unwrap();
+        assert_eq!(rule, "it sent an update for the session `other`, and not for its own, `own`");
+        assert!(!turn.is_own("a request", &id("other")) && turn.take_violation().is_some());
+        let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
+        assert_eq!(reply.output, "It has 3 lines.");
+
+        let line = |session: &str, text: &str| {
+            let params = json!({ "sessionId": session, "update": chunk(text) });
+            format!(
+                "{}\n",
+                json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })
+            )
+        };
+        assert_eq!(turn.violation_in_unread(b"bye\n{}\n"), None);
+        let foreign = turn.violation_in_unread(line("other", "x").as_bytes());
+        assert!(foreign.unwrap().contains("`other`"));
+        let late = turn.violation_in_unread(line("own", "More.").as_bytes());
+        assert!(late.unwrap().contains("after it had ended its turn"));
+
+        let mut turn = AgentTurn::default();
+        turn.receive(of("other", "early"));
+        turn.open(id("own"));
+        assert!(turn.take_violation().is_some());
     }
 
     #[test]

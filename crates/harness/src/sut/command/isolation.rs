@@ -127,6 +127,19 @@ fn full(standing: &SandboxSupport, settings: &ProgramSettings, isolation: &mut I
          System V IPC; no other ABI (filter of calls)"
             .to_owned(),
     );
+    enforced.push(
+        "no leases, notifications or hints on files (filter of calls); at most 32 inotify instances \
+         (namespace of users)"
+            .to_owned(),
+    );
+    if standing.watches_calls {
+        enforced.push(
+            "no locks (flock) on files that it may only read (the supervisor locks)".to_owned(),
+        );
+        not_enforced.push("locks of ranges (fcntl) on files that it may read".to_owned());
+    } else {
+        not_enforced.push("locks on files that it may read".to_owned());
+    }
     if standing.landlock_abi < 1 {
         not_enforced.push("Landlock, the wall within the wall: the kernel has none".to_owned());
     }
@@ -201,6 +214,8 @@ fn limits(
         total_memory_mib,
         processes,
         file_mib,
+        disk_mib,
+        files,
         cpu_seconds,
         total_cpu_seconds,
     } = settings.limits;
@@ -217,8 +232,31 @@ fn limits(
         not_enforced.push(format!("the number of processes: asked were {processes}"));
     }
     if held.memory {
-        enforced
-            .push(format!("all together at most {total_memory_mib} MiB of memory (control group)"));
+        enforced.push(format!(
+            "all together at most {total_memory_mib} MiB of memory, shared memory and /tmp included \
+             (control group)"
+        ));
+    } else if cfg!(target_os = "linux") {
+        enforced.push(format!(
+            "with shared memory each process at most {memory_mib} MiB and all together at most \
+             {total_memory_mib} MiB (the supervisor looks four times a second and ends the case)"
+        ));
+    }
+    if cfg!(target_os = "linux") {
+        enforced.push(format!(
+            "all together at most {disk_mib} MiB of disk and {files} files in its folders (the \
+             supervisor looks every two seconds, at once if 64 MiB are gone, and ends the case)"
+        ));
+    } else {
+        not_enforced
+            .push(format!("space on disk and number of files: asked were {disk_mib} MiB, {files}"));
+    }
+    if standing.level == SandboxLevel::Full {
+        enforced.push(
+            "/tmp and /dev/shm at most 512 MiB and 65536 files each, and no more than a process's \
+             memory (size of the mount)"
+                .to_owned(),
+        );
     }
     if group.is_ok() {
         enforced.push(format!(
@@ -230,9 +268,11 @@ fn limits(
         Ok(EnforcedLimits { memory: true, .. }) => return,
         Ok(_) => {
             let why = "the control group above hands on no memory";
-            format!("the memory of all processes together: {why}")
+            format!("the memory of all processes together, to the byte: {why}")
         }
-        Err(why) => format!("memory and processor time of all processes together: {why}"),
+        Err(why) => {
+            format!("memory to the byte, and processor time, of all processes together: {why}")
+        }
     };
     not_enforced.push(missing);
 }
@@ -278,6 +318,8 @@ fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
         total_memory_mib,
         processes,
         file_mib,
+        disk_mib,
+        files,
         cpu_seconds,
         total_cpu_seconds,
     } = settings.limits;
@@ -300,8 +342,10 @@ fn job(settings: &ProgramSettings, isolation: &mut Isolation) {
     not_enforced.push(format!(
         "NOT ENFORCED on Windows: the network; it may connect to anybody and listen; asked was {asked}"
     ));
-    not_enforced
-        .push(format!("NOT ENFORCED on Windows: the size of files; asked were {file_mib} MiB"));
+    not_enforced.push(format!(
+        "NOT ENFORCED on Windows: the size of files, the disk and the number of files; asked were \
+             {file_mib} MiB, {disk_mib} MiB and {files}"
+    ));
     not_enforced.push(
         "the job object was checked by a compiler alone, and has never been run on Windows by its \
          authors"
@@ -493,7 +537,8 @@ mod tests {
             (enforced.join("\n"), not_enforced.join("\n"))
         };
         let (enforced, not_enforced) = of(Ok(EnforcedLimits { memory: true, processes: true }));
-        assert!(enforced.contains("at most 16384 MiB of memory (control group)"), "{enforced}");
+        assert!(enforced.contains("16384 MiB of memory, shared memory and /tmp included"), "{enforced}");
+        assert!(enforced.contains("8192 MiB of disk and 500000 files"), "{enforced}");
         assert!(enforced.contains("1024 processes (control group)"), "{enforced}");
         assert!(!not_enforced.contains("together"), "{not_enforced}");
         let (enforced, not_enforced) = of(Ok(EnforcedLimits::default()));

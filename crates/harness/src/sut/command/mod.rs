@@ -160,6 +160,7 @@ impl CommandHost {
         let group = run.create_case(&policy.limits).map_err(ProgramStartError::CaseGroup)?;
         policy.cgroup = Some(group.path().to_owned());
         policy.cgroup_counts_processes = run.enforced_limits().processes;
+        policy.cgroup_counts_memory = run.enforced_limits().memory;
         Ok(Some(group))
     }
 

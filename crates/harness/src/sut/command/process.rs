@@ -26,6 +26,17 @@ const MAX_STDERR_PART: usize = 16 * 1024;
 /// Maximum time for the supervisor to stop a process tree.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Maximum time to read what a stopped program left in its pipe.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A program that was stopped.
+pub(super) struct StoppedProcess {
+    /// Describes its exit.
+    pub(super) exit: String,
+    /// What it wrote after its last answer; `None` if that was too much or cannot be read.
+    pub(super) unread: Option<Vec<u8>>,
+}
+
 /// A running program under its supervisor.
 pub(in crate::sut) struct SupervisedProcess {
     child: Child,
@@ -47,10 +58,11 @@ impl SupervisedProcess {
     ) -> Result<Self, SutError> {
         let mut command = Command::new(harness);
         command.args([SUBCOMMAND, "supervise"]);
-        // On Windows the supervisor detects the end of the harness only by its process id, and
-        // cannot receive a signal.
+        // By this number the supervisor detects the end of the harness.
+        command.arg(std::process::id().to_string());
+        // On Windows it cannot receive a signal.
         #[cfg(windows)]
-        command.arg(std::process::id().to_string()).kill_on_drop(true);
+        command.kill_on_drop(true);
         let mut child = command
             .args(policy.to_arguments())
             .args(program)
@@ -91,8 +103,12 @@ impl SupervisedProcess {
     }
 
     /// Stops the program and everything that it started, after a `grace` period to exit by itself.
-    /// Returns a description of its exit.
-    pub(super) async fn stop(mut self, grace: Duration) -> String {
+    pub(super) async fn stop(mut self, grace: Duration) -> StoppedProcess {
+        let exit = self.end(grace).await;
+        StoppedProcess { exit, unread: self.stdout.take_unread().await }
+    }
+
+    async fn end(&mut self, grace: Duration) -> String {
         self.stdin = None;
         if let Ok(Some(status)) = tokio::time::timeout(grace, self.wait()).await {
             return describe(status);
@@ -126,6 +142,8 @@ impl Drop for SupervisedProcess {
         if let Some(stderr) = &self.stderr {
             stderr.abort();
         }
+        // In case the program has opened that end itself.
+        self.stop_supervisor();
     }
 }
 
@@ -185,6 +203,11 @@ impl ProgramOutput {
     /// Returns what was read and is neither a line nor an answer yet.
     pub(super) fn pending(&self) -> &[u8] {
         &self.buffer
+    }
+
+    /// Returns everything that is left once no process writes any more.
+    async fn take_unread(&mut self) -> Option<Vec<u8>> {
+        tokio::time::timeout(UNREAD_TIMEOUT, self.read_to_end()).await.ok()?.ok()
     }
 
     /// Returns true if an unrequested result has already arrived.

@@ -120,6 +120,12 @@ mod tests {
         }
         std::os::unix::fs::symlink(path("mine"), path("selftest-20260206-1234-llllll")).unwrap();
         fs::write(path("selftest-20260206-1234-ffffff"), "a file").unwrap();
+        let closed = path("selftest-20260206-1234-cccccc");
+        fs::create_dir_all(closed.join("inner")).unwrap();
+        for folder in [closed.join("inner"), closed] {
+            let none = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+            fs::set_permissions(folder, none).unwrap();
+        }
         let alive = ScratchFolder::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
         sweep(root.path());
         let mut left: Vec<String> = fs::read_dir(root.path())

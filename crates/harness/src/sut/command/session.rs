@@ -441,7 +441,29 @@ impl SutSession for CommandSession {
         self.turn(reply, true).boxed()
     }
 
-    fn close(mut self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
+    fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
+        let task = self.task.clone();
+        let speaks_json = self.setup.speech.protocol == ProgramProtocol::JsonLines;
+        self.close_after(
+            move |unread| {
+                if speaks_json { violation_in_unread(unread, &task) } else { None }
+            },
+        )
+    }
+}
+
+impl CommandSession {
+    /// Marks the case as tainted, because the program broke this rule.
+    pub(in crate::sut) fn break_rule(&mut self, rule: String) {
+        self.broken_rule.get_or_insert(rule);
+    }
+
+    /// Closes the session. `find_violation` returns the rule that is broken by what the program wrote
+    /// after its last answer, if any.
+    pub(in crate::sut) fn close_after(
+        mut self: Box<Self>,
+        find_violation: impl FnOnce(&[u8]) -> Option<String> + Send + 'static,
+    ) -> BoxFuture<'static, SutEvidence> {
         async move {
             let mut hint = None;
             if self.broken {
@@ -453,7 +475,16 @@ impl SutSession for CommandSession {
             if let Some(process) = self.process.take() {
                 // A program that failed has had its chance to exit.
                 let grace = if self.broken { Duration::ZERO } else { GRACE };
-                self.exit = Some(process.stop(grace).await);
+                let stopped = process.stop(grace).await;
+                self.exit = Some(stopped.exit);
+                // Of a program that failed there is no answer to be tainted.
+                if !self.broken {
+                    let violation = match stopped.unread {
+                        Some(unread) => find_violation(&unread),
+                        None => Some("it wrote more after its answer than is read".to_owned()),
+                    };
+                    violation.into_iter().for_each(|rule| self.break_rule(rule));
+                }
             }
             self.resources.group = None;
             let read = self.read_marks.look();
@@ -483,6 +514,19 @@ impl SutSession for CommandSession {
         }
         .boxed()
     }
+}
+
+/// Returns the rule that lines of a `json_lines` program after its last answer break, if any.
+fn violation_in_unread(unread: &[u8], task: &SutTask) -> Option<String> {
+    let lines = unread.split(|&byte| byte == b'\n');
+    let mut results = lines.filter_map(|line| {
+        let value: Value = serde_json::from_str(&decode_json(line).text).ok()?;
+        (value.get("type").and_then(Value::as_str) == Some("result")).then_some(value)
+    });
+    let value = results.next()?;
+    let line = ResultLine::deserialize(&value).ok();
+    let foreign = line.and_then(|line| line.identity_violation(task));
+    Some(foreign.unwrap_or_else(|| "it answered again, unasked".to_owned()))
 }
 
 fn redacted(call: &ObservedToolCall, redactor: &Redactor) -> ObservedToolCall {
@@ -628,6 +672,25 @@ mod tests {
             prompt(&[said("User", "hi"), said("Assistant", "which?"), said("User", "both")]),
             "User: hi\n\nAssistant: which?\n\nUser: both"
         );
+    }
+
+    #[test]
+    fn what_is_left_unread_breaks_a_rule_if_it_is_an_answer() {
+        let now = "2026-02-06T12:34:56Z".parse().unwrap();
+        let task = SutTask {
+            fixtures: Arc::new([]),
+            session_id: crate::sut::namespace::SessionId::fresh(now),
+            task_group_id: crate::sut::namespace::TaskGroupId::fresh(now),
+            task_type: crate::sut::SutTaskType::ReadInfo,
+            seed: 1,
+        };
+        let found = |text: &str| violation_in_unread(text.as_bytes(), &task);
+        assert_eq!(found(""), None);
+        assert_eq!(found("bye\n{\"type\":\"log\"}\n"), None);
+        let again = "{\"type\":\"log\"}\n{\"type\":\"result\",\"status\":\"COMPLETE\"}";
+        assert_eq!(found(again).unwrap(), "it answered again, unasked");
+        let other = "{\"type\":\"result\",\"status\":\"COMPLETE\",\"session_id\":\"x\"}\n";
+        assert!(found(other).unwrap().contains("for the session `x`"));
     }
 
     #[test]

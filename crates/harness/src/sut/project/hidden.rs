@@ -67,9 +67,39 @@ const SECRET_BEGINNINGS: &[&str] =
 /// Suffixes of `.env.…` files that are public templates.
 const EXAMPLES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults"];
 
-/// Parts of the `.git` folder that contain commits, or addresses with passwords.
-const GIT: &[&str] =
-    &["objects", "config", "config.worktree", "lfs", "modules", "worktrees", "logs", "annex"];
+/// Parts of the `.git` folder that contain commits, addresses with passwords, or names and digests
+/// of hidden files.
+const GIT: &[&str] = &[
+    "objects",
+    "config",
+    "config.worktree",
+    "lfs",
+    "modules",
+    "worktrees",
+    "logs",
+    "annex",
+    "index",
+    "index.lock",
+    "packed-refs",
+    "info",
+    "rr-cache",
+    "rebase-apply",
+    "rebase-merge",
+    "sequencer",
+    "COMMIT_EDITMSG",
+    "MERGE_MSG",
+    "SQUASH_MSG",
+    "FETCH_HEAD",
+    "ORIG_HEAD",
+    "fsmonitor--daemon",
+    "gitk.cache",
+];
+
+/// Prefix of the parts of a split index.
+const SHARED_INDEX: &str = "sharedindex.";
+
+/// Folders of other version control, all of which keep names and contents.
+const OTHER_STORES: &[&str] = &[".hg", ".svn", ".jj", ".bzr", ".pijul", "_darcs", "CVS"];
 
 /// Words that mark a file name as a copy.
 const COPY_WORDS: &[&str] =
@@ -124,9 +154,10 @@ impl HiddenFiles {
                     // The listener of a socket is outside the sandbox.
                     hidden.secrets.push(path);
                 } else if kind.is_dir() {
-                    if name == ".git" {
-                        let parts = GIT.iter().map(|part| path.join(part));
-                        hidden.secrets.extend(parts.filter(|part| part.exists()));
+                    if is_git_folder(&path, &name) {
+                        hidden.secrets.extend(git_stores(&path));
+                    } else if OTHER_STORES.contains(&name.as_str()) {
+                        hidden.secrets.push(path);
                     } else if SECRET_FOLDERS.contains(&name.as_str()) {
                         hidden.secrets.push(path);
                     } else if keys.is_copy_by_name(&name) {
@@ -151,6 +182,19 @@ impl HiddenFiles {
         hidden.secrets.sort();
         hidden
     }
+}
+
+/// Returns true for the folder of a repository, bare ones included.
+fn is_git_folder(path: &Path, name: &str) -> bool {
+    name == ".git" || (name.ends_with(".git") && path.join("objects").is_dir())
+}
+
+/// Returns the parts of a repository's folder that tell of hidden files.
+fn git_stores(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let is_store = |name: &str| GIT.contains(&name) || name.starts_with(SHARED_INDEX);
+    let stores = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_store));
+    stores.map(|entry| entry.path()).collect()
 }
 
 impl AnswerKeyIndex {
@@ -319,6 +363,12 @@ mod tests {
             ("keys/id_ed25519.pub", "x"),
             (".git/HEAD", "ref: refs/heads/main"),
             (".git/objects/aa/bb", "x"),
+            (".git/index", "config/suites/a.yaml"),
+            (".git/sharedindex.aabb", "config/suites/a.yaml"),
+            (".git/packed-refs", "aabb refs/heads/answers"),
+            (".git/refs/heads/main", "aabb"),
+            ("mirror.git/objects/aa/bb", "x"),
+            (".hg/dirstate", "config/suites/a.yaml"),
             ("src/main.rs", "fn main() {}"),
         ] {
             fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
@@ -349,10 +399,15 @@ mod tests {
             [
                 ".env",
                 ".env.local",
+                ".git/index",
                 ".git/objects",
+                ".git/packed-refs",
+                ".git/sharedindex.aabb",
+                ".hg",
                 "agent.sock",
                 "keys/id_ed25519",
-                "keys/server.pem"
+                "keys/server.pem",
+                "mirror.git/objects"
             ]
         );
     }
