@@ -81,6 +81,17 @@ fuzz seconds='60' target='':
         cargo +nightly fuzz run "$target" -- -max_total_time={{ seconds }}; \
     done
 
+# Runs under simulated faults of disk and process, `count` seeds from `from` on
+[group('check')]
+simulate count='1000' from='0':
+    SELFTEST_SIMULATE={{ count }} SELFTEST_SIMULATE_FROM={{ from }} \
+        cargo test --locked --package selftest-reports --lib -- --nocapture simulation
+
+# Probes of the sandbox as root and as a user: they try to get out, and fail
+[group('check')]
+red-team *arguments:
+    ./scripts/red-team "$@"
+
 # scripts/prepare in real Debian roots; needs root and debootstrap
 [group('check')]
 test-prepare *cases:

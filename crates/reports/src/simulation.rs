@@ -120,11 +120,11 @@ impl SimulatedRun {
             let plan = match start {
                 0..FAULTY_STARTS => FaultPlan {
                     death: (!numbers.one_in(4)).then(|| 1 + numbers.below(MAX_OPERATIONS)),
-                    failure: [None, None, Some(40), Some(8)][numbers.below(4) as usize],
+                    failure: [None, None, Some(40), Some(8)][numbers.index(4)],
                 },
                 _ => FaultPlan::default(),
             };
-            let disk = Arc::new(SimulatedDisk::new(plan, numbers.next()));
+            let disk = Arc::new(SimulatedDisk::new(plan, numbers.draw()));
             let end = self.start(&disk).map_err(|why| format!("start {start}, {plan:?}: {why}"))?;
             self.check_reports(end == End::Finished)
                 .map_err(|why| format!("after start {start}, {plan:?}: {why}"))?;
@@ -170,7 +170,7 @@ impl SimulatedRun {
         let mut left: Vec<usize> = (0..self.calls.len()).filter(|it| !known.contains(it)).collect();
         let mut numbers = SeededNumbers::new(self.seed ^ left.len() as u64);
         while !left.is_empty() {
-            let index = left.swap_remove(numbers.below(left.len() as u64) as usize);
+            let index = left.swap_remove(numbers.index(left.len()));
             let replies =
                 self.requests(index).map(|text| ask(&journaled, &text)).collect::<Vec<_>>();
             if disk.is_dead() {
@@ -193,8 +193,7 @@ impl SimulatedRun {
         finished.sort_by_key(|case| case.index);
         let (summary, outcome) = fixture::fold(&finished);
         // The clock may have been set back meanwhile.
-        let at =
-            fixture::at(["2026-02-06T12:36:00Z", "2026-02-05T00:00:00Z"][(self.seed % 2) as usize]);
+        let at = fixture::at(["2026-02-06T12:36:00Z", "2026-02-05T00:00:00Z"][numbers.index(2)]);
         let end = RunEventKind::RunFinished {
             summary,
             outcome,
@@ -392,7 +391,9 @@ fn ask(model: &JournaledModel, text: &str) -> u64 {
 /// The case that the judge gave these numbers to.
 fn judged(index: usize, replies: &[u64]) -> CaseResult {
     let total: u64 = replies.iter().sum();
-    let score = f64::from(u32::try_from(total).unwrap()) / f64::from(replies.len() as u32) / 100.0;
+    let score = f64::from(u32::try_from(total).unwrap())
+        / f64::from(u32::try_from(replies.len()).unwrap())
+        / 100.0;
     fixture::case(index, &format!("case-{index}"), fixture::scored([score; 4], "It says so."))
 }
 
@@ -406,7 +407,7 @@ fn simulate_records(seed: u64, root: &Path) -> Result<(), Violation> {
             death: numbers.one_in(2).then(|| 1 + numbers.below(12)),
             failure: numbers.one_in(2).then_some(4),
         };
-        let disk = Arc::new(SimulatedDisk::new(plan, numbers.next()));
+        let disk = Arc::new(SimulatedDisk::new(plan, numbers.draw()));
         let opened = RecordFile::<u64>::open_on(Arc::clone(&disk) as Arc<dyn Disk>, &path);
         let Ok((mut file, read)) = opened else { continue };
         if !read.starts_with(&durable) {

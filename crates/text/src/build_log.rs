@@ -1,4 +1,4 @@
-//! The log of a build: GitHub Actions, Azure Pipelines and TeamCity obey commands that they find in
+//! The log of a build: GitHub Actions, Azure Pipelines and `TeamCity` obey commands that they find in
 //! what a step prints. Text that passes through here is only text to them, however it was wrapped
 //! and in however many pieces it is written.
 

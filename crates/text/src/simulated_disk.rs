@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Disk;
 
-/// A generator of numbers that depends on its seed alone (SplitMix64).
+/// A generator of numbers that depends on its seed alone (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub struct SeededNumbers(u64);
 
@@ -19,8 +19,8 @@ impl SeededNumbers {
         Self(seed)
     }
 
-    /// Returns the next number.
-    pub fn next(&mut self) -> u64 {
+    /// Draws a number.
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,9 +28,15 @@ impl SeededNumbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns the next number below `most`, which must not be 0.
+    /// Draws a number below `most`, which must not be 0.
     pub fn below(&mut self, most: u64) -> u64 {
-        self.next() % most
+        self.draw() % most
+    }
+
+    /// Draws an index of a slice of this length, which must not be 0.
+    pub fn index(&mut self, length: usize) -> usize {
+        // Below a `usize`, and so one itself.
+        usize::try_from(self.below(length as u64)).unwrap_or_default()
     }
 
     /// Returns true once in `times`, on average.
@@ -94,8 +100,7 @@ impl SimulatedDisk {
             return (Fate::Died, 0);
         }
         state.operations += 1;
-        let part = state.numbers.below(length as u64 + 1);
-        let part = usize::try_from(part).unwrap_or(0);
+        let part = state.numbers.index(length + 1);
         if self.plan.death == Some(state.operations) {
             state.is_dead = true;
             return (Fate::Died, part);
@@ -103,7 +108,7 @@ impl SimulatedDisk {
         match self.plan.failure {
             Some(times) if state.numbers.one_in(times) => {
                 let kinds = [ErrorKind::StorageFull, ErrorKind::Other, ErrorKind::QuotaExceeded];
-                let kind = kinds[usize::try_from(state.numbers.below(3)).unwrap_or(0)];
+                let kind = kinds[state.numbers.index(kinds.len())];
                 (Fate::Failed(kind), part)
             }
             _ => (Fate::Done, length),

@@ -313,7 +313,9 @@ async fn prompt(
         None => session.insert(open(agent, opening, turn).await?).clone(),
     };
     let prompt = PromptRequest::new(id, vec![ContentBlock::Text(TextContent::new(text))]);
-    Ok(agent.send_request(prompt).block_task().await?.into())
+    let ended = agent.send_request(prompt).block_task().await;
+    lock(turn).finish();
+    Ok(ended?.into())
 }
 
 async fn open(

@@ -54,6 +54,8 @@ pub(super) struct AgentTurn {
     early: Vec<SessionNotification>,
     /// Sessions that requests named before that.
     early_sessions: Vec<SessionId>,
+    /// True between the end of a turn and the begin of the next.
+    is_over: bool,
     /// The rule that the agent broke, if any.
     violation: Option<String>,
 }
@@ -103,12 +105,18 @@ struct AcpToolCall {
 impl AgentTurn {
     /// Starts the next turn.
     pub(super) fn begin(&mut self) {
+        self.is_over = false;
         self.said = Vec::new();
         self.said_bytes = 0;
         self.message = None;
         self.was_refused = false;
         self.calls = Vec::new();
         self.tokens = None;
+    }
+
+    /// Ends the turn. More of the answer would come too late.
+    pub(super) fn finish(&mut self) {
+        self.is_over = true;
     }
 
     /// Processes an update for whichever session it names. One for another session is no part of the
@@ -171,16 +179,13 @@ impl AgentTurn {
     /// Returns the rule that lines after the last turn break, if any: an update for another session,
     /// or more of the answer.
     pub(super) fn violation_in_unread(&mut self, unread: &[u8]) -> Option<String> {
-        let before = self.said_bytes;
+        self.finish();
         for line in unread.split(|&byte| byte == b'\n') {
             let Ok(message) = serde_json::from_slice::<Value>(line) else { continue };
             let is_update = message.get("method").and_then(Value::as_str) == Some("session/update");
             let params = message.get("params").filter(|_| is_update);
             let update = params.and_then(|params| SessionNotification::deserialize(params).ok());
             update.into_iter().for_each(|update| self.receive(update));
-        }
-        if self.said_bytes > before {
-            self.break_rule("it went on with its answer after it had ended its turn".to_owned());
         }
         self.take_violation()
     }
@@ -196,6 +201,13 @@ impl AgentTurn {
                     self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(used));
                 }
                 if let ContentBlock::Text(text) = chunk.content {
+                    if self.is_over {
+                        if !text.text.trim().is_empty() {
+                            let rule = "it went on with its answer after it had ended its turn";
+                            self.break_rule(rule.to_owned());
+                        }
+                        return;
+                    }
                     if self.message != chunk.message_id {
                         self.message = chunk.message_id;
                         self.start_piece();

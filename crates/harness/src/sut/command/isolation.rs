@@ -537,7 +537,10 @@ mod tests {
             (enforced.join("\n"), not_enforced.join("\n"))
         };
         let (enforced, not_enforced) = of(Ok(EnforcedLimits { memory: true, processes: true }));
-        assert!(enforced.contains("16384 MiB of memory, shared memory and /tmp included"), "{enforced}");
+        assert!(
+            enforced.contains("16384 MiB of memory, shared memory and /tmp included"),
+            "{enforced}"
+        );
         assert!(enforced.contains("8192 MiB of disk and 500000 files"), "{enforced}");
         assert!(enforced.contains("1024 processes (control group)"), "{enforced}");
         assert!(!not_enforced.contains("together"), "{not_enforced}");
