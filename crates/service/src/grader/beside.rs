@@ -6,7 +6,6 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::beside::{RESULT_FILES, TaskResult, apply_results, read_results, results_of};
 use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
@@ -96,9 +95,7 @@ impl SelfGrader {
     pub fn grade_file(&self, path: &Path) -> Result<Vec<GradeRecord>, SessionReadError> {
         let shown = path.to_string_lossy();
         let now = selftest_clock::now();
-        let modified = path.metadata().and_then(|file| file.modified()).ok();
-        let modified = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
-        let context = GradingContext { session_file: &shown, modified, graded_at: now };
+        let context = GradingContext { session_file: &shown, graded_at: now };
         let (weights, redactor) = (self.options.settings.weights, &self.options.redactor);
         let mut rules = RuleGrader::new(context, weights, redactor);
         selftest_sessions::read(&SessionSource::file(path), &mut rules)?;
