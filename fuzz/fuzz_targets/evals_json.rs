@@ -9,7 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use selftest_checks::evals;
 
 fuzz_target!(|bytes: &[u8]| {
-    for name in ["evals.json", "promptfooconfig.yaml", "samples.jsonl"] {
+    for name in
+        ["evals.json", "promptfooconfig.yaml", "samples.jsonl", "eval.yaml", "case.yaml", "prompt.md", "task.toml"]
+    {
         let Ok(file) = evals::read(name, bytes, &()) else { continue };
         let ids: BTreeSet<_> = file.cases.iter().map(|case| &case.id).collect();
         assert_eq!(ids.len(), file.cases.len());

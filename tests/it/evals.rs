@@ -414,12 +414,12 @@ const SHELL_CASES: &str = r#"{"skill_name": "greeter", "evals": [
 #[test]
 fn shell_lines_of_strangers_are_run_only_by_name() {
     let workspace = workspace(SHELL_CASES, "copy").file("agent.py", LISTENING_AGENT);
-    let run = workspace.clone().args(["--suite", EVALS, "--format=json"]).run().exit(1);
+    let run = workspace.clone().args(["--suite", EVALS, "--format=json"]).run().exit(3);
     let report = run.stdout_report();
     let found = statuses(&run);
     let found: Vec<_> = found.iter().map(|(id, status)| (id.as_str(), status.as_str())).collect();
-    // The set-up was not run, so that the agent found nothing.
-    assert_eq!(found, [("made", "failed"), ("torn", "unscored"), ("plain", "passed")]);
+    // The set-up was not run: no check may fail the case for that.
+    assert_eq!(found, [("made", "unscored"), ("torn", "unscored"), ("plain", "passed")]);
     let checks = report.case_of("made").0["checks"].to_string();
     assert!(checks.contains("\"undecided\""), "{checks}");
     let reason = report.case_of("torn").reason().to_owned();

@@ -376,6 +376,63 @@ fn suites_of_other_programs_keep_their_meaning() {
 }
 
 #[test]
+fn the_page_about_suites_has_the_table_of_the_registry() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evals.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for entry in DIALECTS {
+        let row = format!(
+            "| `{}` | {} | {} | {} | {} | {} |",
+            entry.dialect.name(),
+            entry.title,
+            entry.files,
+            entry.yaml.map_or("–", crate::yaml::YamlSchema::version),
+            entry.carries,
+            entry.refuses,
+        );
+        assert!(page.contains(&row), "docs/evals.md lacks this row:\n{row}");
+    }
+}
+
+/// Suites of strangers: bombs, links, huge files, names twice.
+#[cfg(unix)]
+#[test]
+fn hostile_suites_are_refused_and_the_others_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &[u8]| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let before = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb += &format!("a{level}: &a{level} [{before}]\n");
+    }
+    write("bomb/eval.yaml", format!("{bomb}scenarios: [{{prompt: x}}]\n").as_bytes());
+    write("huge/evals.json", &vec![b' '; MAX_BYTES + 1]);
+    write("twice/eval.yaml", b"scenarios:\n  - { name: a, prompt: x, rubric: [Is so] }\n  - { name: a, prompt: y, rubric: [Is so] }\n");
+    write("secret.txt", b"secret");
+    write("links/case/case.yaml", b"schema_version: '1.1'\nname: a\ncontext: { scaffold_script: out.sh }\nexecution: { prompt: x }\ngraders: [{ type: llm, criteria: Good }]\n");
+    std::os::unix::fs::symlink(folder.path().join("secret.txt"), folder.path().join("links/case/out.sh")).unwrap();
+    write("dots/first.yaml", b"task_id: a\ninitial_prompt: x\nsandbox:\n  template_sources: [{ type: template_dir, path: ../../../../etc }]\nsuccess_criteria: [{ type: file_exists, path: a, description: d }]\n");
+    let found = folder::find(folder.path());
+    assert_eq!(found.len(), 5, "{found:?}");
+    let read = |path: &str| folder::read_file(&folder.path().join(path));
+    let started = Instant::now();
+    assert!(read("bomb/eval.yaml").is_err());
+    assert!(read("huge/evals.json").unwrap_err().to_string().contains("larger than"));
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let twice = read("twice/eval.yaml").unwrap();
+    let ids: Vec<&str> = twice.cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(ids, ["a", "a-2"]);
+    assert!(twice.warnings.iter().any(|line| line.contains("there twice")), "{twice:?}");
+    let linked = read("links/case/case.yaml").unwrap();
+    assert!(linked.cases.is_empty(), "a link that leads out is not read: {linked:?}");
+    let dots = read("dots/first.yaml").unwrap();
+    assert!(dots.cases.is_empty() && dots.refused[0].contains("not in the repository"), "{dots:?}");
+}
+
+#[test]
 fn the_skill_of_a_suite_that_lies_apart_is_found() {
     let base = fixtures().parent().unwrap().join("dialects");
     let skill = |path: &str| folder::SkillFolder::locate(&base.join(path)).skill;
