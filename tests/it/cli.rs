@@ -8,7 +8,9 @@ use crate::workspace::{CLEAR, NOBODY, Workspace, config, files};
 
 /// The words of every command, those of the commands in it first.
 fn commands(command: &clap::Command, words: &[&str], all: &mut Vec<Vec<String>>) {
-    for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
+    // A hidden command is another name of one that is shown.
+    let shown = |one: &&clap::Command| one.get_name() != "help" && !one.is_hide_set();
+    for one in command.get_subcommands().filter(shown) {
         commands(one, &[words, &[one.get_name()]].concat(), all);
     }
     all.push(words.iter().map(ToString::to_string).collect());
@@ -108,7 +110,8 @@ fn help_shows_commands_in_groups_on_one_screen() {
     let run = Workspace::new().args(["--help"]).run().exit(0);
     assert!(run.stdout.lines().count() <= 60, "{}", run.stdout);
     let command = selftest::cli::Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
     assert!(names.len() <= 15, "{names:?}");
     for name in names {
         let line = format!("\n  {name} ");

@@ -20,6 +20,12 @@ const LEADS: [&str; 8] = [
     "invoke when ",
 ];
 
+/// First words of questions.
+const QUESTION_WORDS: [&str; 14] = [
+    "are", "can", "could", "do", "does", "how", "is", "what", "when", "where", "which", "who", "why",
+    "will",
+];
+
 /// A skill as far as its first cases need it.
 pub(super) struct SkillText<'a> {
     pub(super) name: &'a str,
@@ -95,10 +101,18 @@ fn quoted(text: &str) -> Vec<&str> {
     inside.copied().filter(|phrase| phrase.split(' ').count() > 1 && phrase.len() < 200).collect()
 }
 
+/// A phrase with a capital letter and its mark at the end.
 fn sentence(phrase: &str) -> String {
     let phrase = phrase.trim();
-    let is_whole = phrase.ends_with(['.', '?', '!']);
-    if is_whole { phrase.to_owned() } else { format!("{phrase}.") }
+    let first = phrase.split(' ').next().unwrap_or_default().to_lowercase();
+    let mark = match phrase.ends_with(['.', '?', '!']) {
+        true => "",
+        false if QUESTION_WORDS.contains(&&*first) => "?",
+        false => ".",
+    };
+    let mut letters = phrase.chars();
+    let capital: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{capital}{}{mark}", letters.as_str())
 }
 
 /// Requests for the most similar siblings, or about the skill's words without its task.
@@ -169,7 +183,26 @@ mod tests {
 
     #[test]
     fn first_cases_of_a_skill() {
-        insta::assert_snapshot!(first_cases(&FERRY, &[TIDE]), @"");
+        let cases: Value = serde_json::from_str(&first_cases(&FERRY, &[TIDE])).unwrap();
+        let prompts = |wanted: bool| -> Vec<&str> {
+            let cases = cases["evals"].as_array().unwrap().iter();
+            let kept = cases.filter(|case| case["should_trigger"] == wanted);
+            kept.map(|case| case["prompt"].as_str().unwrap()).collect()
+        };
+        assert_eq!(
+            prompts(true),
+            ["When does the boat go?", "Please find a departure.", "I need help with timetables."]
+        );
+        assert_eq!(
+            prompts(false),
+            [
+                "I am planning a swim. Can you help?",
+                "What do the words “ferry times” mean in everyday English?"
+            ]
+        );
+        let task = &cases["evals"][0];
+        assert_eq!(task["expectations"][0], "The answer contains \"scripts/fare.py\"");
+        assert!(task["prompt"].as_str().unwrap().starts_with("When does the boat go? Say in short"));
     }
 
     #[test]
