@@ -7,7 +7,7 @@ use super::words::{
 use super::{SkillTestReport, SkillTestResult, UntestedReason};
 use crate::comment::marker;
 use selftest_harness::skill_test::{RuleOutcome, SkillArm};
-use selftest_text::escape::inline;
+use selftest_text::escape::inline_in_comment;
 use selftest_text::wording::plural;
 
 /// Maximum length of a comment, in bytes. GitHub accepts 65,536 characters.
@@ -146,7 +146,7 @@ fn not_tested(report: &SkillTestReport) -> String {
     if text.is_empty() { text } else { format!("\n### Not tested\n\n{text}") }
 }
 
-/// A text that cannot end its cell or begin a tag.
+/// A text that cannot end its cell, begin a tag or mention a person.
 fn cell(text: &str) -> String {
-    inline(text, 6 * MAX_NAME).as_str().to_owned()
+    inline_in_comment(text, 6 * MAX_NAME).as_str().to_owned()
 }
