@@ -80,7 +80,8 @@ fn an_api_that_answers_in_one_call_is_tested() {
         ),
     );
     let workspace = project().file("openapi.json", api);
-    let run = written(&workspace, &["openapi.json: answers by POST /chat", "ok   system under test"]);
+    let run =
+        written(&workspace, &["openapi.json: answers by POST /chat", "ok   system under test"]);
     let yaml = run.read(CONFIG);
     for line in ["ask: {", "\"session_id\":\"{session_id}\"", "output: /answer"] {
         assert!(yaml.contains(line), "{line} is not in {yaml}");

@@ -185,7 +185,10 @@ fn a_pull_request_that_changes_two_of_twenty_four_skills() {
         assert_eq!(arms, expected);
         assert_eq!(skill["rules"][0]["outcome"], outcome, "{skill:#}");
         let rates = &skill["arms"][2]["rates"];
-        assert_eq!((&rates["precision"]["share"], &rates["recall"]["share"]), (&json!(1.0), &json!(1.0)));
+        assert_eq!(
+            (&rates["precision"]["share"], &rates["recall"]["share"]),
+            (&json!(1.0), &json!(1.0))
+        );
         assert!(skill["arms"][2]["mean_tokens"].as_f64().unwrap() > 100.0);
     }
     assert_eq!(skills[1]["change"]["conclusion"], "harms");
@@ -193,7 +196,12 @@ fn a_pull_request_that_changes_two_of_twenty_four_skills() {
     assert_eq!(unchanged.filter(|skill| skill["reason"] == "unchanged").count(), 22);
 
     let junit = run.read("out/skills.xml");
-    assert!(junit.contains("<testsuite name=\"boatbb\" tests=\"1\" skipped=\"0\" errors=\"0\" failures=\"1\""), "{junit}");
+    assert!(
+        junit.contains(
+            "<testsuite name=\"boatbb\" tests=\"1\" skipped=\"0\" errors=\"0\" failures=\"1\""
+        ),
+        "{junit}"
+    );
     let comment = run.read("out/body.md");
     assert!(comment.starts_with("<!-- selftest:comment skills -->"), "{comment}");
     assert!(comment.contains("| boatbb | 0 of 8 | 8 of 8 | 0 of 8 |"), "{comment}");
@@ -272,7 +280,11 @@ fn an_agent_of_the_client_protocol_gets_whole_skills() {
         report["cases"][0]["output"].as_str().unwrap().to_owned()
     };
     assert!(output(1).contains(".claude/skills/ferry/references/times.md: 10:40"), "{}", output(1));
-    assert!(!output(0).contains("ferry") && output(0).contains("skills/tide/SKILL.md"), "{}", output(0));
+    assert!(
+        !output(0).contains("ferry") && output(0).contains("skills/tide/SKILL.md"),
+        "{}",
+        output(0)
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -280,8 +292,11 @@ fn an_agent_of_the_client_protocol_gets_whole_skills() {
 fn a_skill_that_is_never_read_is_blocked() {
     let workspace = repository("never")
         .file("skills/ferry/SKILL.md", "---\nname: ferry\ndescription: x\n---\nANSWER: 10:40\n")
-        .file("agent.py", "import json\ninput()\nprint(json.dumps({'type': 'result', \
-                           'status': 'COMPLETE', 'output': 'x', 'tool_calls': []}))\n")
+        .file(
+            "agent.py",
+            "import json\ninput()\nprint(json.dumps({'type': 'result', \
+                           'status': 'COMPLETE', 'output': 'x', 'tool_calls': []}))\n",
+        )
         .file("skills/ferry/evals/evals.json", tasks("ferry", 4));
     let run = test(&workspace, &["--repeats=1"]).run().exit(3);
     let run = run.stdout_contains("Blocked: ");
@@ -403,10 +418,14 @@ fn one_workflow_file_gates_a_pull_request_that_changes_two_of_twenty_four_skills
     };
     for number in 0..24 {
         let folder = if number < 20 { "skills" } else { "plugins/harbour/skills" };
-        let text = format!("---\nname: {0}\ndescription: Knows the {0}\n---\nANSWER: in `{0}.md`\n", word(number));
+        let text = format!(
+            "---\nname: {0}\ndescription: Knows the {0}\n---\nANSWER: in `{0}.md`\n",
+            word(number)
+        );
         workspace = workspace.file(&format!("{folder}/{}/SKILL.md", word(number)), text);
     }
-    let market = r#"{"name": "m", "plugins": [{"name": "harbour", "source": "./plugins/harbour"}]}"#;
+    let market =
+        r#"{"name": "m", "plugins": [{"name": "harbour", "source": "./plugins/harbour"}]}"#;
     workspace = workspace
         .file(".claude-plugin/marketplace.json", market)
         .file("skills/boatcc/evals/evals.json", tasks("boatcc", 8));
@@ -415,13 +434,14 @@ fn one_workflow_file_gates_a_pull_request_that_changes_two_of_twenty_four_skills
     let run = run.stdout_contains("plugins/harbour/skills: 4 skills");
     let run = run.stdout_contains("cases for 1 of 24 skills, 23 without");
     let _ = run.stdout_contains("next: `selftest skills test --dry-run`");
-    let workflow = std::fs::read_to_string(workspace.path(".github/workflows/selftest.yml")).unwrap();
+    let workflow =
+        std::fs::read_to_string(workspace.path(".github/workflows/selftest.yml")).unwrap();
     assert!(workflow.contains("fetch-depth: 0"), "{workflow}");
-    let command = workflow.lines().find_map(|line| line.trim().strip_prefix("run: selftest skills test"));
+    let command =
+        workflow.lines().find_map(|line| line.trim().strip_prefix("run: selftest skills test"));
     let arguments: Vec<&str> = command.unwrap().split_whitespace().collect();
-    let scaffold = parsed(
-        &std::fs::read_to_string(workspace.path("skills/boataa/evals/evals.json")).unwrap(),
-    );
+    let scaffold =
+        parsed(&std::fs::read_to_string(workspace.path("skills/boataa/evals/evals.json")).unwrap());
     assert_eq!(scaffold["evals"][0]["expectations"][0], "The answer contains \"boataa.md\"");
 
     // The agent that init found has no program here.

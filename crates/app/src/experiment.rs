@@ -222,7 +222,6 @@ impl Experiment<'_> {
         let start = || RunStart::New(Box::new(request.clone()));
         InterruptedArms { arms, starts: Arms { control: start(), treatment: start() } }
     }
-
 }
 
 /// Fails if this is not the same experiment.

@@ -32,16 +32,16 @@ pub fn read_skill(file: &Path) -> Result<Skill, AppError> {
 
 /// The same; the error names the file.
 pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
-    let unreadable = |why: String| {
-        format!("cannot read {}: {why}", terminal(&file.display().to_string(), 300))
-    };
+    let unreadable =
+        |why: String| format!("cannot read {}: {why}", terminal(&file.display().to_string(), 300));
     // A pipe would block, and a link could lead to any file of this machine.
     let found = file.metadata().map_err(|error| unreadable(error.to_string()))?;
     if !found.is_file() {
         return Err(unreadable("it is not a file".to_owned()));
     }
     let is_skill_file = file.file_name() == Some(SKILL_FILE.as_ref());
-    let folder = file.parent().map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
+    let folder =
+        file.parent().map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
     let home = folder.and_then(|folder| folder.canonicalize().ok());
     if is_skill_file
         && let (Some(home), Ok(real)) = (&home, file.canonicalize())
@@ -116,16 +116,17 @@ impl<'a> SkillFiles<'a> {
             if name.chars().any(char::is_control) {
                 return Err(format!("the name `{}` has a control character", shown(&path)));
             }
-            let is_left_out = depth == 0 && (name == SKILL_FILE || NOT_HANDED_OVER.contains(&&*name));
+            let is_left_out =
+                depth == 0 && (name == SKILL_FILE || NOT_HANDED_OVER.contains(&&*name));
             if is_left_out || GENERATED.contains(&&*name) {
                 continue;
             }
             let mut from = entry.path();
             if entry.file_type().map_err(unreadable)?.is_symlink() {
                 // What a link inside leads to is copied in its place.
-                from = from
-                    .canonicalize()
-                    .map_err(|error| format!("the link `{}` leads nowhere: {error}", shown(&path)))?;
+                from = from.canonicalize().map_err(|error| {
+                    format!("the link `{}` leads nowhere: {error}", shown(&path))
+                })?;
                 if !from.starts_with(self.home) {
                     return Err(format!("the link `{}` leads out of its folder", shown(&path)));
                 }
@@ -177,9 +178,9 @@ pub fn front_matter(text: &str, key: &str) -> Option<String> {
     if lines.next().is_none_or(|line| line.trim_end() != "---") {
         return None;
     }
-    let mut lines = lines.take_while(|line| line.trim_end() != "---").skip_while(|line| {
-        line.strip_prefix(key).is_none_or(|rest| !rest.starts_with(':'))
-    });
+    let mut lines = lines
+        .take_while(|line| line.trim_end() != "---")
+        .skip_while(|line| line.strip_prefix(key).is_none_or(|rest| !rest.starts_with(':')));
     let first = lines.next()?.strip_prefix(key)?.strip_prefix(':')?.trim();
     // A block of text stands in the lines below.
     let first = if first.starts_with(['>', '|']) { "" } else { first };
@@ -247,7 +248,9 @@ mod tests {
             ("the link `out.md` leads out", |home| {
                 symlink("../outside.md", home.join("out.md")).unwrap();
             }),
-            ("the link `gone` leads nowhere", |home| symlink("nowhere", home.join("gone")).unwrap()),
+            ("the link `gone` leads nowhere", |home| {
+                symlink("nowhere", home.join("gone")).unwrap()
+            }),
             ("nested more than", |home| symlink("..", home.join("references/up")).unwrap()),
             ("has a control character", |home| std::fs::write(home.join("a\nb"), "").unwrap()),
             ("rights of its owner", |home| {

@@ -22,8 +22,8 @@ const LEADS: [&str; 8] = [
 
 /// First words of questions.
 const QUESTION_WORDS: [&str; 14] = [
-    "are", "can", "could", "do", "does", "how", "is", "what", "when", "where", "which", "who", "why",
-    "will",
+    "are", "can", "could", "do", "does", "how", "is", "what", "when", "where", "which", "who",
+    "why", "will",
 ];
 
 /// A skill as far as its first cases need it.
@@ -38,12 +38,13 @@ pub(super) struct SkillText<'a> {
 pub(super) fn first_cases(skill: &SkillText<'_>, siblings: &[SkillText<'_>]) -> String {
     let wanted = triggers(skill);
     let mut cases = vec![task(skill, &wanted[0])];
-    let of = |kind: &str, number: usize, prompt: &str, wanted: bool| {
-        json!({ "id": format!("{kind}-{number}"), "prompt": prompt, "should_trigger": wanted })
-    };
-    cases.extend(wanted.iter().zip(1..).map(|(prompt, number)| of("trigger", number, prompt, true)));
+    let of = |kind: &str, number: usize, prompt: &str, wanted: bool| json!({ "id": format!("{kind}-{number}"), "prompt": prompt, "should_trigger": wanted });
+    cases
+        .extend(wanted.iter().zip(1..).map(|(prompt, number)| of("trigger", number, prompt, true)));
     let others = near_misses(skill, siblings);
-    cases.extend(others.iter().zip(1..).map(|(prompt, number)| of("near-miss", number, prompt, false)));
+    cases.extend(
+        others.iter().zip(1..).map(|(prompt, number)| of("near-miss", number, prompt, false)),
+    );
     format!("{:#}\n", json!({ "skill_name": skill.name, "evals": cases }))
 }
 
@@ -79,11 +80,13 @@ fn request(clause: &str) -> Option<String> {
     for lead in ["the user ", "a user ", "users ", "user ", "you ", "asked ", "someone "] {
         clause = clause.strip_prefix(lead).unwrap_or(clause);
     }
-    let asked = ["asks to ", "asks you to ", "wants to ", "needs to ", "want to ", "need to ", "to "];
+    let asked =
+        ["asks to ", "asks you to ", "wants to ", "needs to ", "want to ", "need to ", "to "];
     if let Some(action) = asked.iter().find_map(|lead| clause.strip_prefix(lead)) {
         return Some(format!("Please {action}."));
     }
-    let about = ["asks about ", "asks for ", "mentions ", "wants ", "needs ", "working with ", "about "];
+    let about =
+        ["asks about ", "asks for ", "mentions ", "wants ", "needs ", "working with ", "about "];
     if let Some(topic) = about.iter().find_map(|lead| clause.strip_prefix(lead)) {
         return Some(format!("I need help with {topic}."));
     }
@@ -202,7 +205,9 @@ mod tests {
         );
         let task = &cases["evals"][0];
         assert_eq!(task["expectations"][0], "The answer contains \"scripts/fare.py\"");
-        assert!(task["prompt"].as_str().unwrap().starts_with("When does the boat go? Say in short"));
+        assert!(
+            task["prompt"].as_str().unwrap().starts_with("When does the boat go? Say in short")
+        );
     }
 
     #[test]

@@ -23,8 +23,8 @@ use strum::VariantArray as _;
 
 use super::target::Target;
 use crate::commands::init::commands::{self, FoundCommand};
-use crate::commands::init::skills::FoundSkills;
 use crate::commands::init::manifest::{Package, PackageProgram, plain_name, toml_name};
+use crate::commands::init::skills::FoundSkills;
 use crate::commands::init::target::Agent;
 use crate::commands::init::task_api::AgentApi;
 

@@ -46,8 +46,7 @@ impl FoundSkills {
                 .collect(),
             ..Self::default()
         };
-        let description =
-            |text: &str| front_matter(text, "description").unwrap_or_default();
+        let description = |text: &str| front_matter(text, "description").unwrap_or_default();
         let descriptions: Vec<String> =
             inventory.skills.iter().map(|skill| description(&skill.skill.text)).collect();
         let text = |at: usize| SkillText {
@@ -66,7 +65,8 @@ impl FoundSkills {
             } else if found.first.len() < MAX_FIRST {
                 let siblings: Vec<SkillText<'_>> =
                     (0..inventory.skills.len()).filter(|other| *other != at).map(text).collect();
-                let home = if skill.shown == "." { String::new() } else { format!("{}/", skill.shown) };
+                let home =
+                    if skill.shown == "." { String::new() } else { format!("{}/", skill.shown) };
                 found.first.push((format!("{home}{CASES}"), first_cases(&text(at), &siblings)));
             }
         }
@@ -76,7 +76,8 @@ impl FoundSkills {
     /// Returns true if the project is about skills, and does not only use some.
     pub(super) fn is_repository(&self) -> bool {
         // The folder of an agent holds skills that help with the project.
-        !self.is_by_search && self.places.keys().any(|place| !place.starts_with('.') || place == ".")
+        !self.is_by_search
+            && self.places.keys().any(|place| !place.starts_with('.') || place == ".")
     }
 
     /// The findings in lines.
@@ -87,7 +88,10 @@ impl FoundSkills {
         let mut lines: Vec<String> = self.places.iter().map(place).collect();
         if self.count > 0 {
             let without = self.count - self.with_cases;
-            lines.push(format!("cases for {} of {} skills, {without} without", self.with_cases, self.count));
+            lines.push(format!(
+                "cases for {} of {} skills, {without} without",
+                self.with_cases, self.count
+            ));
         }
         lines
     }

@@ -118,8 +118,10 @@ fn program_section(
     has_skills: bool,
 ) -> String {
     let folder = match has_skills {
-        true => "    # It works in a copy of the project, in which skills can be laid for it\n    \
-                 work_folder: copy\n",
+        true => {
+            "    # It works in a copy of the project, in which skills can be laid for it\n    \
+                 work_folder: copy\n"
+        }
         false => "",
     };
     let input = match request {
@@ -249,12 +251,9 @@ impl Target {
     /// from the project is quoted as JSON, which YAML reads.
     pub(super) fn section(&self, has_skills: bool) -> String {
         match self {
-            Self::Command(command) => program_section(
-                &command.words,
-                command.request,
-                &command.environment,
-                has_skills,
-            ),
+            Self::Command(command) => {
+                program_section(&command.words, command.request, &command.environment, has_skills)
+            }
             Self::Program(program) => {
                 program_section(&program.command(), RequestBy::Stdin, &BTreeMap::new(), has_skills)
             }

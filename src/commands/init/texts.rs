@@ -53,7 +53,9 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
     }
     if answers.workflow {
         let (text, about) = match tests_skills {
-            true => (skills_workflow(answers), Some("tests the skills that a pull request changes")),
+            true => {
+                (skills_workflow(answers), Some("tests the skills that a pull request changes"))
+            }
             false => (WORKFLOW.to_owned(), None),
         };
         files.push(file(".github/workflows/selftest.yml", text, about.map(str::to_owned)));

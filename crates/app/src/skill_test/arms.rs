@@ -133,7 +133,8 @@ impl SkillArms<'_> {
         let order = self.trials.order(prepared.runner.seed);
 
         let mut headers = Vec::new();
-        for (((arm, id), plan), start) in self.trials.arms.iter().zip(ids).zip(&plans).zip(&starts) {
+        for (((arm, id), plan), start) in self.trials.arms.iter().zip(ids).zip(&plans).zip(&starts)
+        {
             let mut header = setup.header(id.clone(), plan, &prepared);
             match start.header() {
                 Some(begun) => {

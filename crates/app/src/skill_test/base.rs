@@ -69,9 +69,9 @@ impl GitRepository {
         named: Option<&str>,
         environment: &Environment,
     ) -> Result<Option<BaseCommit>, AppError> {
-        let target = TARGET_VARIABLES.iter().find_map(|name| {
-            environment.variables.get(*name).filter(|branch| !branch.is_empty())
-        });
+        let target = TARGET_VARIABLES
+            .iter()
+            .find_map(|name| environment.variables.get(*name).filter(|branch| !branch.is_empty()));
         let candidates: Vec<String> = match (named, target) {
             (Some(name), _) => vec![name.to_owned(), format!("origin/{name}")],
             (None, Some(name)) => vec![format!("origin/{name}"), name.clone()],
@@ -80,7 +80,8 @@ impl GitRepository {
         // A name that looks like an option would be one.
         let exists = |name: &&String| {
             let commit = format!("{name}^{{commit}}");
-            !name.starts_with('-') && self.git(&["rev-parse", "--verify", "--quiet", &commit]).is_ok()
+            !name.starts_with('-')
+                && self.git(&["rev-parse", "--verify", "--quiet", &commit]).is_ok()
         };
         let Some(found) = candidates.iter().find(exists) else {
             let Some(missing) = named.or(target.map(String::as_str)) else { return Ok(None) };
@@ -100,7 +101,13 @@ impl GitRepository {
     /// Returns all files that differ from a commit, those that git does not know yet among them.
     pub(super) fn changed_files(&self, base: &BaseCommit) -> Result<Vec<PathBuf>, AppError> {
         let diff = [
-            "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", &base.commit,
+            "diff",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            &base.commit,
             "--",
         ];
         let new = ["ls-files", "-z", "--others", "--exclude-standard"];
@@ -131,7 +138,8 @@ impl GitRepository {
         let written = self.write_files(&files, folder)?;
         let home = written.path().join(folder.file_name().unwrap_or("skill".as_ref()));
         let skill = read_skill_text(&home.join(SKILL_FILE));
-        let skill = skill.map(|skill| BaseSkill { skill: Arc::new(skill), _folder: Arc::new(written) });
+        let skill =
+            skill.map(|skill| BaseSkill { skill: Arc::new(skill), _folder: Arc::new(written) });
         Ok(Some(skill.map_err(|why| format!("as it is on {}: {why}", base.name))))
     }
 
@@ -163,9 +171,11 @@ impl GitRepository {
 
     /// Writes files to a new folder outside of the repository, below the name of theirs.
     fn write_files(&self, files: &[StoredFile], folder: &Path) -> Result<TempDir, AppError> {
-        let failed =
-            |error: std::io::Error| AppError::setup(anyhow!("cannot write a skill to compare with: {error}"));
-        let written = tempfile::Builder::new().prefix("selftest-base-").tempdir().map_err(failed)?;
+        let failed = |error: std::io::Error| {
+            AppError::setup(anyhow!("cannot write a skill to compare with: {error}"))
+        };
+        let written =
+            tempfile::Builder::new().prefix("selftest-base-").tempdir().map_err(failed)?;
         let home = written.path().join(folder.file_name().unwrap_or("skill".as_ref()));
         let ids: String = files.iter().map(|file| format!("{}\n", file.id)).collect();
         let contents = run(&self.root, &["cat-file", "--batch"], ids.as_bytes())?;
@@ -284,7 +294,8 @@ fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppEr
         command.env_remove(name);
     }
     let started = command.spawn();
-    let mut child = started.map_err(|error| AppError::setup(anyhow!("cannot start git: {error}")))?;
+    let mut child =
+        started.map_err(|error| AppError::setup(anyhow!("cannot start git: {error}")))?;
     let stdin = child.stdin.take();
     // Written beside the reading, because a full pipe would stop both.
     let output = std::thread::scope(|scope| {
@@ -341,7 +352,10 @@ mod tests {
         let base = repository.base(None, &Environment::default()).unwrap().unwrap();
         assert_eq!(base.name, "main");
         let changed = repository.changed_files(&base).unwrap();
-        assert_eq!(changed, [root.join("skills/ferry/SKILL.md"), root.join("skills/gull/SKILL.md")]);
+        assert_eq!(
+            changed,
+            [root.join("skills/ferry/SKILL.md"), root.join("skills/gull/SKILL.md")]
+        );
         let at = |name: &str| repository.skill_at(&base, &root.join("skills").join(name)).unwrap();
         let ferry = at("ferry").unwrap().unwrap();
         assert_eq!((&*ferry.skill.text, &*ferry.skill.name), ("old", "ferry"));
@@ -356,8 +370,12 @@ mod tests {
         let (_folder, root) = repository();
         let repository = GitRepository::around(&root).unwrap();
         for name in ["nowhere", "--output=x"] {
-            let error = repository.base(Some(name), &Environment::default()).unwrap_err().render(false);
-            assert!(error.contains("git knows no branch") && error.contains("fetch-depth"), "{error}");
+            let error =
+                repository.base(Some(name), &Environment::default()).unwrap_err().render(false);
+            assert!(
+                error.contains("git knows no branch") && error.contains("fetch-depth"),
+                "{error}"
+            );
         }
         let empty = tempfile::tempdir().unwrap();
         assert!(GitRepository::around(empty.path()).is_err());

@@ -345,7 +345,8 @@ mod tests {
     fn a_link_to_a_skill_is_the_same_skill() {
         let (_folder, root) = repository(&[("skills/ferry/SKILL.md", "a")]);
         std::fs::create_dir_all(root.join(".claude/skills")).unwrap();
-        std::os::unix::fs::symlink("../../skills/ferry", root.join(".claude/skills/ferry")).unwrap();
+        std::os::unix::fs::symlink("../../skills/ferry", root.join(".claude/skills/ferry"))
+            .unwrap();
         let found = SkillInventory::find(&root, &[]);
         assert_eq!((shown(&found), found.remarks.len()), (vec!["skills/ferry"], 0));
     }

@@ -310,7 +310,9 @@ impl<'a> SkillTest<'a> {
             let skill = self.candidates[*at].facts.name.clone();
             let (reason, why) = match omission {
                 SkillOmission::Unchanged => (UntestedReason::Unchanged, "unchanged".to_owned()),
-                SkillOmission::OtherShard => (UntestedReason::OtherShard, "in another shard".to_owned()),
+                SkillOmission::OtherShard => {
+                    (UntestedReason::OtherShard, "in another shard".to_owned())
+                }
                 SkillOmission::NoCases => (
                     UntestedReason::NoCases,
                     format!("no cases: `selftest init` writes a first {}", "evals/evals.json"),
@@ -421,7 +423,11 @@ impl<'a> SkillTest<'a> {
                         _ => "the test was interrupted",
                     };
                     let reason = UntestedReason::NotReached;
-                    self.not_tested.push(UntestedSkill { skill: name, reason, why: why.to_owned() });
+                    self.not_tested.push(UntestedSkill {
+                        skill: name,
+                        reason,
+                        why: why.to_owned(),
+                    });
                     if *cancel.borrow() {
                         ending = Some(SkillTestOutcome::Interrupted);
                     }
@@ -460,7 +466,8 @@ impl<'a> SkillTest<'a> {
                     None => run.fresh_ids(),
                 };
                 self.state.begin(&name, model.as_deref(), &ids)?;
-                self.project.notify(&format!("skill {name}: {}\n", plural(trials.count() as u64, "trial")));
+                self.project
+                    .notify(&format!("skill {name}: {}\n", plural(trials.count() as u64, "trial")));
                 let mut arms = run.execute(&ids, cancel.clone()).await?;
                 faults.append(&mut arms.faults);
                 let tested = TestedSkill {
@@ -514,7 +521,9 @@ impl<'a> SkillTest<'a> {
         let limits = self.settings.limits;
         let arms = || skills.iter().flat_map(|skill| &skill.arms);
         let duration = match limits.duration {
-            Some(limit) => Some(limit.checked_sub(started.elapsed()).filter(|left| !left.is_zero())?),
+            Some(limit) => {
+                Some(limit.checked_sub(started.elapsed()).filter(|left| !left.is_zero())?)
+            }
             None => None,
         };
         let spent: u64 = arms().map(|arm| arm.tokens).sum();
@@ -536,7 +545,8 @@ fn selected_paths(project: &Project, paths: &[PathBuf]) -> Result<Vec<PathBuf>, 
     let real = |path: &PathBuf| {
         let shown = path.display();
         let found = project.path(path).canonicalize();
-        let found = found.map_err(|error| AppError::usage(anyhow!("cannot use {shown}: {error}")))?;
+        let found =
+            found.map_err(|error| AppError::usage(anyhow!("cannot use {shown}: {error}")))?;
         // A `SKILL.md` stands for its folder.
         let is_skill_file = found.file_name() == Some(SKILL_FILE.as_ref());
         let folder = found.parent().filter(|_| is_skill_file).map(Path::to_owned);
@@ -544,4 +554,3 @@ fn selected_paths(project: &Project, paths: &[PathBuf]) -> Result<Vec<PathBuf>, 
     };
     paths.iter().map(real).collect()
 }
-

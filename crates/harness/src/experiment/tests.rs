@@ -249,10 +249,11 @@ fn checks_alone_make_one_test_and_need_no_correction() {
     assert!(sentence.contains("5 cases differ, and it takes at least 6"), "{sentence}");
     // One judged case among them has nothing to say about the others.
     let mut mixed = checked(5);
-    mixed.extend(scored(&[(0.8, 0.8)]).into_iter().map(|trial| ExperimentTrial {
-        case: "judged".to_owned(),
-        ..trial
-    }));
+    mixed.extend(
+        scored(&[(0.8, 0.8)])
+            .into_iter()
+            .map(|trial| ExperimentTrial { case: "judged".to_owned(), ..trial }),
+    );
     let sentence = analyse(&mixed).sentence(NAMES);
     assert!(sentence.contains("passes +83 points"), "{sentence}");
 }

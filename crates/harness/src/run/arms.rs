@@ -72,10 +72,8 @@ pub async fn execute_arms(
     for case in results.iter().flatten() {
         spending.add(case);
     }
-    let known: Vec<BTreeSet<usize>> = arms
-        .iter()
-        .map(|arm| arm.recalled.iter().map(|case| case.index).collect())
-        .collect();
+    let known: Vec<BTreeSet<usize>> =
+        arms.iter().map(|arm| arm.recalled.iter().map(|case| case.index).collect()).collect();
     // A resumed experiment skips finished trials but keeps the order of the others.
     let waiting: Vec<(usize, &PlannedCase)> = order
         .iter()

@@ -91,8 +91,10 @@ mod tests {
 
     #[test]
     fn every_case_is_first_and_last_at_some_time() {
-        let firsts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, 2, seed)[0].case).collect();
-        let lasts: HashSet<usize> = (0..200).map(|seed| interleave(5, 1, 2, seed)[9].case).collect();
+        let firsts: HashSet<usize> =
+            (0..200).map(|seed| interleave(5, 1, 2, seed)[0].case).collect();
+        let lasts: HashSet<usize> =
+            (0..200).map(|seed| interleave(5, 1, 2, seed)[9].case).collect();
         assert_eq!((firsts.len(), lasts.len()), (5, 5));
         assert_ne!(interleave(20, 1, 2, 1), interleave(20, 1, 2, 2));
     }

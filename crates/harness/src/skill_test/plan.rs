@@ -170,7 +170,8 @@ impl SkillTrials {
                 Some("lift needs a case that gives a task; prompts alone show no lift".to_owned())
             }
             SkillRule::Lift if smallest_p(*tasks, *repeats) > ALPHA => {
-                let enough = (*repeats..=MAX_REPEATS).find(|&more| smallest_p(*tasks, more) <= ALPHA);
+                let enough =
+                    (*repeats..=MAX_REPEATS).find(|&more| smallest_p(*tasks, more) <= ALPHA);
                 let enough = enough.unwrap_or(MAX_REPEATS);
                 Some(format!(
                     "lift needs a difference beyond chance (p of at most {ALPHA}), and {tasks} x \

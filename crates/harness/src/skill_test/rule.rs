@@ -33,7 +33,9 @@ impl SkillRule {
     /// Returns what it demands.
     pub const fn demand(self) -> &'static str {
         match self {
-            Self::Lift => "better with the skill than without it, beyond chance (p of at most 0.05)",
+            Self::Lift => {
+                "better with the skill than without it, beyond chance (p of at most 0.05)"
+            }
             Self::NoRegression => {
                 "not worse than the other branch beyond chance, in tasks and in loading; a new skill \
                  not worse than none"
@@ -123,21 +125,24 @@ impl SkillRule {
     }
 
     fn decide_regression(self, effects: SkillEffects<'_>) -> RuleFinding {
-        let finding =
-            |outcome, why: String| RuleFinding { rule: self, outcome, why };
+        let finding = |outcome, why: String| RuleFinding { rule: self, outcome, why };
         // A new skill has nothing else to be compared with.
         let tasks = match (effects.change, effects.loading) {
             (None, None) => effects.lift.map(|lift| (lift, "than without the skill")),
             (change, _) => change.map(|change| (change, "than on the other branch")),
         };
-        let loading = effects.loading.map(|loading| (loading, "loaded less well than on the other branch"));
+        let loading =
+            effects.loading.map(|loading| (loading, "loaded less well than on the other branch"));
         let compared: Vec<(&ExperimentAnalysis, String)> = tasks
             .map(|(analysis, than)| (analysis, format!("tasks are worse {than}")))
             .into_iter()
             .chain(loading.map(|(analysis, words)| (analysis, words.to_owned())))
             .collect();
         if compared.is_empty() {
-            return finding(RuleOutcome::Met, "there is nothing that it could be worse than".to_owned());
+            return finding(
+                RuleOutcome::Met,
+                "there is nothing that it could be worse than".to_owned(),
+            );
         }
         if let Some((_, why)) =
             compared.iter().find(|(analysis, _)| analysis.conclusion == Conclusion::Harms)

@@ -135,10 +135,8 @@ mod tests {
         };
         assert!(check(&sets(home.join(".claude"))).unwrap_err().contains("a folder of your own"));
         assert_eq!(check(&sets(project.join("agent"))), Ok(()));
-        let reads = |path: PathBuf| ProgramSettings {
-            readable: vec![path],
-            ..ProgramSettings::default()
-        };
+        let reads =
+            |path: PathBuf| ProgramSettings { readable: vec![path], ..ProgramSettings::default() };
         assert!(check(&reads(home.clone())).unwrap_err().contains(".claude/skills"));
         assert!(check(&reads(home.join(".claude"))).is_err());
         assert_eq!(check(&reads(home.join(".claude/.credentials.json"))), Ok(()));

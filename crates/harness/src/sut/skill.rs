@@ -205,8 +205,9 @@ mod tests {
 
     #[test]
     fn an_agent_without_skills_is_refused() {
-        let check =
-            |run: &[&str]| check_takes_skills(&run.iter().map(|&w| w.to_owned()).collect::<Vec<_>>());
+        let check = |run: &[&str]| {
+            check_takes_skills(&run.iter().map(|&w| w.to_owned()).collect::<Vec<_>>())
+        };
         let error = check(&["/usr/bin/aider", "--message", "{prompt}"]).unwrap_err();
         assert_eq!(error.to_string(), "aider looks for skills nowhere, so none can reach it");
         assert!(error.hint().unwrap().contains("claude, codex, gemini"), "{error:?}");

@@ -63,8 +63,7 @@ impl SkillExperiment {
         let mut analysis = analyse(&all);
         let experiment = treatment.experiment.as_ref();
         let skill = experiment.map(|experiment| experiment.skill.clone()).unwrap_or_default();
-        let evidence =
-            TreatmentEvidence::of(&skill, control.cases.iter(), treatment.cases.iter());
+        let evidence = TreatmentEvidence::of(&skill, control.cases.iter(), treatment.cases.iter());
         let blocked = evidence.blocked();
         if blocked.is_some() {
             (analysis.conclusion, analysis.scope) = (Conclusion::Blocked, None);

@@ -99,7 +99,8 @@ fn row(report: &SkillTestReport, skill: &SkillTestResult) -> String {
 }
 
 fn details(report: &SkillTestReport, skill: &SkillTestResult) -> String {
-    let mut text = format!("| Arm | {} | Run |\n|---|---|---|---|---|---|---|\n", HEADINGS.join(" | "));
+    let mut text =
+        format!("| Arm | {} | Run |\n|---|---|---|---|---|---|---|\n", HEADINGS.join(" | "));
     for arm in &skill.arms {
         let ArmCells { passed, loading, time, tokens, cost } =
             ArmCells::of(arm, report.currency.as_deref());

@@ -227,13 +227,14 @@ impl SkillTestResult {
         arms: &[(SkillArm, ReportDocument)],
         rules: &[SkillRule],
     ) -> Self {
-        let of = |arm: &SkillArm| {
-            arms.iter().find(|(other, _)| other == arm).map(|(_, report)| report)
-        };
-        let (without, base, here) = (of(&SkillArm::Without), of(&SkillArm::Base), of(&SkillArm::Here));
+        let of =
+            |arm: &SkillArm| arms.iter().find(|(other, _)| other == arm).map(|(_, report)| report);
+        let (without, base, here) =
+            (of(&SkillArm::Without), of(&SkillArm::Base), of(&SkillArm::Here));
         let evidence = |treatment: Option<&ReportDocument>| {
             let treatment = treatment?;
-            let control = without.iter().flat_map(|report| &report.cases).filter(|case| is_task(case));
+            let control =
+                without.iter().flat_map(|report| &report.cases).filter(|case| is_task(case));
             let with = treatment.cases.iter().filter(|case| is_task(case));
             Some(TreatmentEvidence::of(&tested.folder, control, with))
         };
@@ -263,9 +264,10 @@ impl SkillTestResult {
             change: change.as_ref().map(|effect| &effect.analysis),
             loading: loading.as_ref().map(|effect| &effect.analysis),
         };
-        let is_short = arms.iter().flat_map(|(_, report)| &report.cases).any(|case| {
-            case.status == CaseStatus::NotRun
-        });
+        let is_short = arms
+            .iter()
+            .flat_map(|(_, report)| &report.cases)
+            .any(|case| case.status == CaseStatus::NotRun);
         let short = is_short.then_some("not all trials were run");
         let why = blocked.as_deref().or(short);
         let rules = rules.iter().map(|rule| rule.decide(effects, why)).collect();

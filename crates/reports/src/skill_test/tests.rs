@@ -32,7 +32,10 @@ fn report(skills: Vec<SkillTestResult>) -> SkillTestReport {
         id: "selftest-20260207-0800-abcdef".to_owned(),
         started_at: Timestamp::UNIX_EPOCH,
         selftest_version: "0.1.0".to_owned(),
-        base: Some(BaseBranch { name: fixture::HOSTILE.to_owned(), commit: "a1b2c3d4e5f6".to_owned() }),
+        base: Some(BaseBranch {
+            name: fixture::HOSTILE.to_owned(),
+            commit: "a1b2c3d4e5f6".to_owned(),
+        }),
         rules: vec![SkillRule::NoRegression],
         currency: Some("EUR".to_owned()),
         skills_found: skills.len() + 1,

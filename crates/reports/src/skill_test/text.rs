@@ -25,7 +25,8 @@ pub fn render(report: &SkillTestReport, style: TerminalStyle) -> String {
     }
     text += &not_tested(report);
     for remark in &report.remarks {
-        text += &format!("{}: {}\n", style.paint(StatusColour::Unsure, "note"), terminal(remark, 600));
+        text +=
+            &format!("{}: {}\n", style.paint(StatusColour::Unsure, "note"), terminal(remark, 600));
     }
     let colour = match report.outcome {
         SkillTestOutcome::Passed | SkillTestOutcome::NothingChanged => StatusColour::Good,
@@ -75,8 +76,7 @@ fn table(report: &SkillTestReport, skill: &SkillTestResult, style: TerminalStyle
             vec![arm_name(report, &arm.arm), passed, loading, time, tokens, cost]
         })
         .collect();
-    let headings: Vec<String> =
-        std::iter::once("").chain(HEADINGS).map(str::to_owned).collect();
+    let headings: Vec<String> = std::iter::once("").chain(HEADINGS).map(str::to_owned).collect();
     let is_known = |column: usize| column == 0 || rows.iter().any(|row| row[column] != "-");
     let columns: Vec<usize> = (0..headings.len()).filter(|column| is_known(*column)).collect();
     let width = |column: usize| {

@@ -137,7 +137,8 @@ pub(super) fn remarks(skill: &SkillTestResult) -> Vec<String> {
     let again = skill.again.as_ref().map(|effect| effect.analysis.conclusion);
     if matches!(again, Some(Conclusion::Helps | Conclusion::Harms)) {
         remarks.push(
-            "a/a: the skill differs from itself, so differences of this agent prove little".to_owned(),
+            "a/a: the skill differs from itself, so differences of this agent prove little"
+                .to_owned(),
         );
     }
     if !skill.siblings.is_empty() {
@@ -166,4 +167,3 @@ pub(super) fn remarks(skill: &SkillTestResult) -> Vec<String> {
     }
     remarks
 }
-

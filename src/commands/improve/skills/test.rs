@@ -109,7 +109,8 @@ impl FromStr for SkillReportFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected junit=PATH, html=PATH, md=PATH, json=PATH or comment=PATH".to_owned();
+        let expected =
+            || "expected junit=PATH, html=PATH, md=PATH, json=PATH or comment=PATH".to_owned();
         let (kind, path) = text.split_once('=').ok_or_else(expected)?;
         let kind = match kind.trim() {
             "junit" => SkillReportKind::Junit,
