@@ -20,6 +20,8 @@ pub(crate) enum Part {
     /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp, maturin, junitparser, lxml,
     /// check-jsonschema, hadolint, openapi-spec-validator and openapi-python-client.
     Venv,
+    /// Harbor, whose model defines ATIF, in the Python environment `SELFTEST_TEST_HARBOR`.
+    Harbor,
     /// node and npm in `PATH`.
     Npm,
     /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
@@ -36,11 +38,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Chromium,
         Self::Postgres,
         Self::SharedData,
         Self::Venv,
+        Self::Harbor,
         Self::Npm,
         Self::PmRunner,
         Self::NodeLinters,
@@ -55,6 +58,7 @@ impl Part {
             Self::Postgres => "postgres",
             Self::SharedData => "shared_data",
             Self::Venv => "venv",
+            Self::Harbor => "harbor",
             Self::Npm => "npm",
             Self::PmRunner => "pm_runner",
             Self::NodeLinters => "node_linters",
@@ -72,6 +76,7 @@ impl Part {
             Self::Chromium
             | Self::SharedData
             | Self::Venv
+            | Self::Harbor
             | Self::Npm
             | Self::PmRunner
             | Self::NodeLinters
@@ -116,6 +121,17 @@ pub(crate) fn part<T>(part: Part, found: Result<T, impl Display>) -> Option<T> {
             None
         }
     }
+}
+
+/// The Python that has Harbor.
+#[track_caller]
+pub(crate) fn harbor() -> Option<PathBuf> {
+    let find = || {
+        let python = PathBuf::from(std::env::var_os("SELFTEST_TEST_HARBOR")?).join("bin/python");
+        python.is_file().then_some(python)
+    };
+    let why = "no $SELFTEST_TEST_HARBOR/bin/python; scripts/test installs it with Python 3.12";
+    part(Part::Harbor, find().ok_or(why))
 }
 
 /// A file of the npm packages that tests look into.

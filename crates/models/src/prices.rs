@@ -193,7 +193,8 @@ fn longest_match<'a>(
     found.max_by_key(|(name, _)| (!name.ends_with('*'), name.len())).map(|(_, price)| price)
 }
 
-const USD: &str = "USD";
+/// The currency of list prices, and of the costs that agents state.
+pub const USD: &str = "USD";
 
 /// List prices of providers per million tokens, from `LiteLLM`'s table or public copies of such
 /// tables, as of April 2026 or earlier. Models not found there are omitted.

@@ -176,6 +176,7 @@ impl AiderRun {
         let answer = self.answer.get_or_insert_default();
         if let Some(counts) = words.strip_prefix("Tokens: ") {
             answer.usage = parse_usage(counts);
+            feed.head.add_stated_cost(parse_cost(counts));
             return true;
         }
         let edited = words
@@ -301,6 +302,12 @@ fn parse_usage(counts: &str) -> Option<TokenCounts> {
         }
     }
     Some(usage)
+}
+
+/// Parses the cost of the message in `… Cost: $0.0011 message, $0.05 session.`
+fn parse_cost(counts: &str) -> Option<f64> {
+    let (_, cost) = counts.split_once(" Cost: $")?;
+    cost.split_once(" message").and_then(|(cost, _)| cost.replace(',', "").parse().ok())
 }
 
 /// Parses `345`, `1,234`, `2.3k` or `1.2M`.

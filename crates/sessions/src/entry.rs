@@ -94,4 +94,6 @@ pub(crate) enum HomeRoot {
     Support(&'static str),
     /// The global storage of an editor's extensions.
     Editor(&'static str),
+    /// The data of an editor's user.
+    EditorUser(&'static str),
 }

@@ -23,6 +23,9 @@ pub struct SessionHead {
     pub cwd: Option<String>,
     /// Session that this one was continued or started from.
     pub parent: Option<String>,
+    /// Session from which some of the events were copied ([`Event::is_copy`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<String>,
     /// Date of the session: its earliest time, else the time in the name of its file. A time
     /// without a zone is read as UTC, and one that cannot be right counts as none. A session
     /// without a date is undated and belongs to no day and no week.
@@ -31,6 +34,9 @@ pub struct SessionHead {
     pub end: Option<Timestamp>,
     /// Token total of the session, if the file states one. Otherwise, add up the events' usage.
     pub usage: Option<TokenCounts>,
+    /// Cost of the session in USD, as the agent states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stated_cost: Option<f64>,
     /// Blocks that the reader does not understand, by type.
     #[serde(skip_serializing_if = "UnknownBlocks::is_empty")]
     pub unknown_blocks: UnknownBlocks,
@@ -57,6 +63,13 @@ impl SessionHead {
             && !self.models.iter().any(|model| model == name)
         {
             self.models.push(selftest_text::one_line(name, 120));
+        }
+    }
+
+    /// Adds the cost of a call in USD, as the agent states it. Agents write 0 if they know no price.
+    pub fn add_stated_cost(&mut self, cost: Option<f64>) {
+        if let Some(cost) = cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
+            self.stated_cost = Some(self.stated_cost.unwrap_or_default() + cost);
         }
     }
 
@@ -147,6 +160,10 @@ pub struct Event<'a> {
     /// Part of `usage.input` that the provider wrote to its cache, if the file records it.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_written: u64,
+    /// True if the record was copied from the session that this one continues, which has the tokens
+    /// of the call too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_copy: bool,
     /// Model of the call that `usage` belongs to; empty if unknown.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub model: Text<'a>,
@@ -252,6 +269,7 @@ impl Event<'_> {
             results: self.results.into_iter().map(ToolResult::into_owned).collect(),
             usage: self.usage,
             cache_written: self.cache_written,
+            is_copy: self.is_copy,
             model: self.model.into_owned(),
             time: self.time,
             continues: self.continues,

@@ -37,6 +37,9 @@ pub struct ReadNotes {
     pub bad_records: u64,
     /// Place where the file breaks off, if it does.
     pub torn: Option<String>,
+    /// What of the session stands in another file, which was not read with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
     /// Records of a kind that is not part of the conversation.
     pub ignored_records: u64,
     /// Records of abandoned branches, replays and rolled-back turns.
@@ -57,7 +60,8 @@ impl ReadNotes {
         let unreadable = (self.bad_records > 0)
             .then(|| format!("{} cannot be parsed", plural(self.bad_records, "record")));
         let unknown = self.unknown_blocks.describe();
-        let parts: Vec<String> = torn.chain(unreadable).chain(unknown).collect();
+        let elsewhere = self.elsewhere.clone();
+        let parts: Vec<String> = torn.chain(elsewhere).chain(unreadable).chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 

@@ -9,8 +9,14 @@ use std::time::UNIX_EPOCH;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use jiff::Timestamp;
 
+use self::ignored::BASE_STATE;
 use super::open_code::storage;
 use super::source::SessionSource;
+
+mod audit;
+mod ignored;
+
+pub use audit::{FileAudit, IgnoredFiles, audit_files};
 
 /// A file, or a folder of event files, that may contain sessions.
 #[derive(Debug, Clone)]
@@ -36,25 +42,6 @@ impl SessionFile {
         since.is_none_or(|since| i128::from(self.modified_ns) >= since.as_nanosecond())
     }
 }
-
-/// File extensions of sessions. Parquet is included so that it is rejected with advice instead of
-/// being skipped.
-const EXTENSIONS: [&str; 6] = ["json", "jsonl", "ndjson", "traj", "eval", "parquet"];
-
-/// File names that agents use for databases and histories.
-const NAMES: [&str; 8] = [
-    "state.db",
-    "opencode.db",
-    "sessions.db",
-    "crush.db",
-    "threads.db",
-    "state.vscdb",
-    "store.db",
-    ".aider.chat.history.md",
-];
-
-/// State file that `OpenHands` stores beside a folder of events. It is not a session.
-const BASE_STATE: &str = "base_state.json";
 
 /// Returns every candidate in these folders and files, sorted by path and without duplicates.
 ///
@@ -126,8 +113,8 @@ fn may_enter(entry: &DirEntry) -> bool {
     let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
     entry.depth() == 0
         || !is_folder
-        || (entry.file_name() != "node_modules"
-            && entry.file_name() != ".git"
+        || (!ignored::is_unsearched(entry.file_name())
+            && !ignored::is_beside_chats(entry.path())
             && !storage::is_beside_sessions(entry.path()))
 }
 
@@ -152,11 +139,7 @@ fn check_entry(entry: &DirEntry) -> io::Result<Option<SessionFile>> {
 }
 
 fn is_candidate(path: &Path) -> bool {
-    let Some(name) = path.file_name() else { return false };
-    let has_extension = path
-        .extension()
-        .is_some_and(|own| EXTENSIONS.iter().any(|extension| own.eq_ignore_ascii_case(extension)));
-    NAMES.iter().any(|own| name == *own) || (has_extension && name != BASE_STATE)
+    ignored::reason(path).is_none()
 }
 
 /// Returns a folder named `events` as one session, if it has event files of `OpenHands`. These are
@@ -260,6 +243,9 @@ mod tests {
             "b/state.db",
             "b/other.db",
             "b/notes.md",
+            "b/f.jsonl.zst",
+            "b/g.json.bak",
+            "b/h.log.gz",
             "node_modules/x.json",
             "b/.git/y.json",
             "b/node_modules",
@@ -273,6 +259,8 @@ mod tests {
             "b/c.traj.json 5",
             "b/d.traj 5",
             "b/e.NDJSON 5",
+            "b/f.jsonl.zst 5",
+            "b/g.json.bak 5",
             "b/state.db 5",
             "ignored.json 5",
         ];
@@ -285,6 +273,23 @@ mod tests {
         let written = fs::metadata(root.join(".hidden/a.jsonl")).unwrap().modified().unwrap();
         let written = written.duration_since(UNIX_EPOCH).unwrap().as_nanos();
         assert_eq!(i128::from(found[0].modified_ns), i128::try_from(written).unwrap());
+        // Every file there is found, or ignored for a reason.
+        let found = find_session_files(&[root.to_owned()], |problem| panic!("{problem}"));
+        let audit = audit_files(root, &found);
+        let reasons: Vec<_> =
+            audit.ignored.iter().map(|ignored| (&*ignored.reason, ignored.count)).collect();
+        assert_eq!(
+            reasons,
+            [
+                ("in a folder that is not searched (node_modules, .git)", 2),
+                ("no ending, which session files have", 1),
+                ("no session file ends with .db", 1),
+                ("no session file ends with .gitignore", 1),
+                ("no session file ends with .log", 1),
+                ("no session file ends with .md", 1),
+            ]
+        );
+        assert_eq!(audit.files, found.len() as u64 + 7);
         let file = find_session_files(&[root.join("b/d.traj")], |problem| panic!("{problem}"));
         assert_eq!(names(root, &file), ["b/d.traj 5"]);
         assert!(find_session_files(&[], |problem| panic!("{problem}")).is_empty());

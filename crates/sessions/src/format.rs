@@ -6,9 +6,10 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::entry::FormatEntry;
 use super::{
-    aider, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush, cursor,
-    cursor_store, gemini_cli, goose, hermes, inspect, mini_swe_agent, open_code, open_hands,
-    open_hands_sdk, pi, qwen_code, swe_agent, traces, zed,
+    aider, antigravity, atif, chat, chat_gpt, claude_code, claude_print, codex, codex_exec,
+    copilot_cli, crush, cursor, cursor_store, factory_stream, gemini_cli, goose, grok, hermes,
+    inspect, kimi, kiro, mini_swe_agent, open_code, open_hands, open_hands_sdk, pi, qwen_code,
+    spec_story, swe_agent, traces, vs_code, zed,
 };
 
 /// Defines the formats. An entry has a description, an identifier, the format's name, and its
@@ -62,6 +63,22 @@ session_formats! {
     CodexExec("codex-exec") => codex_exec::FORMAT,
     /// GitHub Copilot CLI JSON lines.
     CopilotCli("copilot-cli") => copilot_cli::FORMAT,
+    /// VS Code with Copilot: a chat as JSON, or as JSON lines of changes.
+    VsCode("vscode-copilot") => vs_code::FORMAT,
+    /// `SpecStory`: Markdown of several agents.
+    SpecStory("specstory") => spec_story::FORMAT,
+    /// Kimi CLI and Kimi Code: JSON lines.
+    Kimi("kimi") => kimi::FORMAT,
+    /// Kiro: JSON lines.
+    Kiro("kiro") => kiro::FORMAT,
+    /// Antigravity: JSON lines of steps.
+    Antigravity("antigravity") => antigravity::FORMAT,
+    /// Grok: JSON lines beside a summary.
+    Grok("grok") => grok::FORMAT,
+    /// Output of `claude -p` in JSON.
+    ClaudePrint("claude-print") => claude_print::FORMAT,
+    /// Output of `droid exec` in JSON lines.
+    FactoryStream("factory-stream") => factory_stream::FORMAT,
     /// The export of `ChatGPT`.
     ChatGpt("chat-gpt") => chat_gpt::FORMAT,
     /// The export of Claude's chats.

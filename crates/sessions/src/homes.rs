@@ -41,6 +41,9 @@ pub fn agent_homes(
             HomeRoot::Editor(editor) => {
                 ([config.clone(), support.clone()], Path::new(editor).join("User/globalStorage"))
             }
+            HomeRoot::EditorUser(editor) => {
+                ([config.clone(), support.clone()], Path::new(editor).join("User"))
+            }
         };
         places.into_iter().flatten().map(|place| join(place, &path)).collect()
     };
@@ -81,7 +84,10 @@ mod tests {
     #[test]
     fn below_the_home_folder() {
         let mut found = paths(&[], Some("/h"));
-        found.retain(|home| !home.contains("globalStorage") || home.contains(".config/Code/"));
+        found.retain(|home| {
+            let is_other = home.contains("/User/") && !home.contains(".config/Code/");
+            !is_other && !home.ends_with("emptyWindowChatSessions")
+        });
         found.sort();
         let mut expected = [
             "example /h/.example/talks",
@@ -112,6 +118,15 @@ mod tests {
             "cline /h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
             "cline /h/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks",
             "cline /h/.config/Code/User/globalStorage/kilocode.kilo-code/tasks",
+            "iflow /h/.iflow/projects",
+            "kimi /h/.kimi-code/sessions",
+            "kimi /h/.kimi/sessions",
+            "kiro /h/.kiro/sessions",
+            "grok /h/.grok/sessions",
+            "antigravity /h/.gemini/antigravity/brain",
+            "antigravity /h/.gemini/antigravity-cli/brain",
+            "antigravity /h/.gemini/antigravity-ide/brain",
+            "vscode-copilot /h/.config/Code/User/workspaceStorage",
             "mini-swe-agent /h/.config/mini-swe-agent",
             "mini-swe-agent /h/Library/Application Support/mini-swe-agent",
         ];

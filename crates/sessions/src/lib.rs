@@ -10,6 +10,7 @@ mod any_json;
 mod blocks;
 mod bounded;
 mod collect;
+mod compressed;
 mod condense;
 mod content;
 mod dating;
@@ -42,32 +43,41 @@ mod thinking;
 mod time;
 mod tokens;
 mod unknown;
+mod verified;
 mod wire;
 
 mod aider;
+mod antigravity;
 mod atif;
 mod chat;
 mod chat_gpt;
 mod claude_code;
+mod claude_print;
 mod codex;
 mod codex_exec;
 mod copilot_cli;
 mod crush;
 mod cursor;
 mod cursor_store;
+mod factory_stream;
 mod gemini_cli;
 mod goose;
+mod grok;
 mod hermes;
 mod homes;
 mod inspect;
+mod kimi;
+mod kiro;
 mod mini_swe_agent;
 mod open_code;
 mod open_hands;
 mod open_hands_sdk;
 mod pi;
 mod qwen_code;
+mod spec_story;
 mod swe_agent;
 mod traces;
+mod vs_code;
 mod zed;
 
 pub use atif::to_atif;
@@ -81,13 +91,14 @@ pub use event::{
     ToolResult,
 };
 pub use feed::{ReadNotes, SessionSink};
-pub use find::{SessionFile, find_session_files};
+pub use find::{FileAudit, IgnoredFiles, SessionFile, audit_files, find_session_files};
 pub use format::SessionFormat;
 pub use homes::{AgentHome, agent_homes};
 pub use lineage::SessionLineage;
 pub use source::SessionSource;
 pub use text::Text;
 pub use unknown::UnknownBlocks;
+pub use verified::{VERIFIED, is_newer, newer_than_verified};
 
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,6 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::SessionReadError;
 use super::any_json::{AnyJson, AnyJsonSeed};
 use super::bounded::BoundedStrings;
+use super::compressed;
 use super::digest::{DigestingReader, FileDigest};
 use super::feed::SessionFeed;
 use super::lines::{BYTE_ORDER_MARK, JsonLines, without_mark};
@@ -138,9 +139,15 @@ impl SessionSource {
     /// by a line break.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
-            SessionSource::File(path) => Box::new(File::open(path)?),
+            SessionSource::File(path) => {
+                let file = File::open(path)?;
+                let size = file.metadata()?.len();
+                compressed::open(file, size)?
+            }
             SessionSource::DigestedFile(path, digest) => {
-                Box::new(DigestingReader::new(File::open(path)?, digest.clone()))
+                let file = File::open(path)?;
+                let size = file.metadata()?.len();
+                compressed::open(DigestingReader::new(file, digest.clone()), size)?
             }
             SessionSource::Bytes { bytes, .. } => Box::new(bytes.as_slice()),
             SessionSource::Folder { files, .. } => {
@@ -168,10 +175,22 @@ impl SessionSource {
         Ok(Cow::Owned(start))
     }
 
+    /// Returns true if the source is a compressed file, from which only a stream can be read.
+    pub(super) fn is_compressed(&self) -> bool {
+        let (SessionSource::File(path) | SessionSource::DigestedFile(path, _)) = self else {
+            return false;
+        };
+        let found = File::open(path).and_then(|mut file| compressed::is_compressed_file(&mut file));
+        found.unwrap_or_default()
+    }
+
     fn size(&self) -> io::Result<u64> {
         match self {
             SessionSource::File(path) | SessionSource::DigestedFile(path, _) => {
-                Ok(path.metadata()?.len())
+                // What a compressed file holds may have any size.
+                let mut file = File::open(path)?;
+                let is_compressed = compressed::is_compressed_file(&mut file)?;
+                Ok(if is_compressed { u64::MAX } else { file.metadata()?.len() })
             }
             SessionSource::Bytes { bytes, .. } => Ok(bytes.len() as u64),
             // Folders are usually read line by line. As documents, they are parsed in memory.

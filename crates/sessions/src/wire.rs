@@ -116,6 +116,22 @@ impl AnyJson<'_> for LenientInt {
     }
 }
 
+/// A number, also from a string.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct LenientNumber(pub(super) Option<f64>);
+
+deserialize_any_json!(LenientNumber);
+
+impl AnyJson<'_> for LenientNumber {
+    fn number(&mut self, number: &Number) {
+        self.0 = number.as_f64();
+    }
+
+    fn string(&mut self, text: Cow<'_, str>) {
+        self.0 = text.trim().parse().ok();
+    }
+}
+
 /// `true`, `false`, or neither.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LenientFlag(pub(super) Option<bool>);
@@ -169,7 +185,10 @@ impl JsonValue {
     pub(super) fn parse(json: &str) -> Self {
         Self(match serde_json::from_str(json).unwrap_or_default() {
             // JSON inside a string.
-            Value::String(json) => serde_json::from_str(&json).unwrap_or_default(),
+            Value::String(text) => match serde_json::from_str(&text) {
+                Ok(inner @ (Value::Object(_) | Value::Array(_))) => inner,
+                _ => Value::String(text),
+            },
             value => value,
         })
     }
@@ -178,6 +197,12 @@ impl JsonValue {
     pub(super) fn part<T: Default + for<'v> Deserialize<'v>>(&self, pointer: &str) -> T {
         let part = self.0.pointer(pointer);
         part.and_then(|part| T::deserialize(part).ok()).unwrap_or_default()
+    }
+
+    /// Returns the keys of the object at a JSON pointer.
+    pub(super) fn keys(&self, pointer: &str) -> Vec<String> {
+        let object = self.0.pointer(pointer).and_then(Value::as_object);
+        object.map(|object| object.keys().cloned().collect()).unwrap_or_default()
     }
 
     /// Returns the text at a JSON pointer; values of other types are formatted as JSON.

@@ -170,5 +170,8 @@ fn details_of_columns(row: &Columns<'_>) -> Result<GradeDetails, ColumnError> {
         lineage: SessionLineage::default(),
         rewinds: 0,
         spent: Vec::new(),
+        copied: Vec::new(),
+        copied_from: None,
+        stated_cost: None,
     })
 }

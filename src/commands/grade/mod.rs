@@ -308,10 +308,8 @@ impl<'a> Setup<'a> {
             })?;
             if !self.json {
                 for grade in &grades {
-                    let cost = TokenCost::compute(
-                        &grade.details.spent,
-                        &self.grader.options().prices,
-                    );
+                    let prices = &self.grader.options().prices;
+                    let cost = TokenCost::of_session(&grade.details, prices);
                     print(&grades::card(grade, &[], &cost, None))?;
                 }
                 let nothing = grades.is_empty();
@@ -397,7 +395,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, AppError> {
     let made = setup.grader.store().session_overrides(&grade.session_id).await?.items;
     let by_models = setup.grader.store().session_quality_grades(&grade.session_id).await?.items;
     let average = combine_grades(&by_models);
-    let cost = TokenCost::compute(&grade.details.spent, &setup.grader.options().prices);
+    let cost = TokenCost::of_session(&grade.details, &setup.grader.options().prices);
     if setup.json {
         let counts = overrides::apply(grade.clone(), &made);
         let json = json!({

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use selftest_app::{AppError, Project};
 use selftest_sessions::{
     AgentHome, Event, SessionFile, SessionFormat, SessionHead, SessionSink, UnknownBlocks,
+    audit_files, is_newer, newer_than_verified,
 };
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
@@ -33,21 +34,34 @@ struct Place {
     /// The agent whose home it is.
     agent: Option<&'static str>,
     path: String,
-    /// Files that may hold sessions.
+    /// All files that are there: `found`, `parts` and those of `ignored`.
+    files: u64,
+    /// Files that may hold sessions; a folder that is one session counts as one.
     found: u64,
+    /// Further files of sessions that consist of several.
+    parts: u64,
     /// Of them those with a session.
     read: u64,
     sessions: u64,
     /// Files that were read, by format.
     formats: BTreeMap<SessionFormat, u64>,
     refused: Vec<Refused>,
+    /// Files that cannot hold sessions, by reason.
+    ignored: Vec<Refused>,
     /// Files that were read, of which a part was lost.
     damaged: u64,
+    /// Records that cannot be parsed.
+    bad_records: u64,
+    /// Records that are no part of a conversation, or of a kind that is not known.
+    ignored_records: u64,
+    /// Sessions of agents that are newer than the newest verified version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    newer: Vec<NewerAgent>,
     #[serde(skip_serializing_if = "UnknownBlocks::is_empty")]
     unknown_blocks: UnknownBlocks,
 }
 
-/// Files that hold no session, for one reason.
+/// Files that hold no session or are ignored, for one reason.
 #[derive(Debug, Serialize)]
 struct Refused {
     reason: String,
@@ -56,12 +70,40 @@ struct Refused {
     files: Vec<String>,
 }
 
-/// Takes sessions and keeps none.
-struct Nothing;
+/// Sessions of an agent that is newer than the newest verified version.
+#[derive(Debug, Serialize)]
+struct NewerAgent {
+    agent: String,
+    /// The newest version that was found.
+    version: String,
+    /// The newest version whose files were verified.
+    verified: &'static str,
+    sessions: u64,
+}
 
-impl SessionSink for Nothing {
+/// Takes sessions and keeps only the versions of newer agents.
+#[derive(Default)]
+struct Versions(Vec<NewerAgent>);
+
+impl SessionSink for Versions {
     fn event(&mut self, _: Event<'_>) {}
-    fn end(&mut self, _: SessionHead) {}
+    fn end(&mut self, head: SessionHead) {
+        let Some(version) = head.agent_version else { return };
+        let Some(verified) = newer_than_verified(&head.agent, &version) else { return };
+        let at = self.0.iter().position(|known| known.agent == head.agent);
+        match at.map(|at| &mut self.0[at]) {
+            Some(known) => {
+                known.sessions += 1;
+                if is_newer(&version, &known.version) {
+                    known.version = version;
+                }
+            }
+            None => {
+                let agent = head.agent;
+                self.0.push(NewerAgent { agent, version, verified, sessions: 1 });
+            }
+        }
+    }
     fn restart(&mut self) {}
     fn wants_outputs(&self) -> bool {
         false
@@ -114,23 +156,43 @@ fn examine(
     let mut place = Place {
         agent,
         path: root.display().to_string(),
+        files: 0,
         found: 0,
+        parts: 0,
         read: 0,
         sessions: 0,
         formats: BTreeMap::new(),
         refused: Vec::new(),
+        ignored: Vec::new(),
         damaged: 0,
+        bad_records: 0,
+        ignored_records: 0,
+        newer: Vec::new(),
         unknown_blocks: UnknownBlocks::default(),
     };
+    let audit = audit_files(root, &found);
+    (place.files, place.parts) = (audit.files, audit.parts);
+    place.ignored = audit
+        .ignored
+        .into_iter()
+        .map(|ignored| Refused {
+            reason: ignored.reason,
+            count: ignored.count,
+            files: ignored.files.iter().map(|file| file.display().to_string()).collect(),
+        })
+        .collect();
+    let mut versions = Versions::default();
     for found in found {
         place.found += 1;
         progress.step();
-        match selftest_sessions::read(&found.source, &mut Nothing) {
+        match selftest_sessions::read(&found.source, &mut versions) {
             Ok(reading) => {
                 place.read += 1;
                 place.sessions += reading.sessions;
                 *place.formats.entry(reading.format).or_default() += 1;
                 place.damaged += u64::from(reading.notes.describe_losses().is_some());
+                place.bad_records += reading.notes.bad_records;
+                place.ignored_records += reading.notes.ignored_records;
                 place.unknown_blocks.add(&reading.notes.unknown_blocks);
             }
             Err(error) => {
@@ -140,6 +202,7 @@ fn examine(
         }
     }
     place.refused.sort_by(|a, b| (b.count, &a.reason).cmp(&(a.count, &b.reason)));
+    place.newer = versions.0;
     place
 }
 
@@ -166,15 +229,17 @@ fn table(places: &[Place], absent: &[&str]) -> String {
     let mut text = String::new();
     if !places.is_empty() {
         text += &format!(
-            "{:<14} {:>6} {:>6} {:>8} {:>7}  {}\n",
-            "AGENT", "FOUND", "READ", "SESSIONS", "REFUSED", "PLACE"
+            "{:<14} {:>6} {:>6} {:>6} {:>8} {:>7} {:>7}  {}\n",
+            "AGENT", "FILES", "FOUND", "READ", "SESSIONS", "REFUSED", "IGNORED", "PLACE"
         );
     }
     for place in places {
-        let refused: u64 = place.refused.iter().map(|refused| refused.count).sum();
+        let count = |files: &[Refused]| files.iter().map(|files| files.count).sum::<u64>();
+        let (refused, ignored) = (count(&place.refused), count(&place.ignored));
         text += &format!(
-            "{:<14} {:>6} {:>6} {:>8} {refused:>7}  {}\n",
+            "{:<14} {:>6} {:>6} {:>6} {:>8} {refused:>7} {ignored:>7}  {}\n",
             place.agent.unwrap_or("-"),
+            place.files,
             place.found,
             place.read,
             place.sessions,
@@ -187,15 +252,37 @@ fn table(places: &[Place], absent: &[&str]) -> String {
         if !formats.is_empty() {
             text += &format!("  read as: {}\n", formats.join(", "));
         }
+        if place.parts > 0 {
+            text +=
+                &format!("  {} belong to sessions of several files\n", plural(place.parts, "file"));
+        }
+        for newer in &place.newer {
+            text += &format!(
+                "  {} of {} up to {}: newer than {}, the newest verified version\n",
+                plural(newer.sessions, "session"),
+                terminal(&newer.agent, 40),
+                terminal(&newer.version, 40),
+                newer.verified,
+            );
+        }
+        if place.bad_records + place.ignored_records > 0 {
+            text += &format!(
+                "  {} cannot be parsed, {} are no part of a conversation or of an unknown kind\n",
+                plural(place.bad_records, "record"),
+                place.ignored_records,
+            );
+        }
         if place.damaged > 0 {
             text += &format!("  a part is lost of {}\n", plural(place.damaged, "file"));
         }
         if let Some(words) = place.unknown_blocks.describe() {
             text += &format!("  {}\n", terminal(&words, MAX_REASON));
         }
-        for refused in &place.refused {
+        let refused = place.refused.iter().map(|files| ("refused", files));
+        let ignored = place.ignored.iter().map(|files| ("ignored", files));
+        for (what, refused) in refused.chain(ignored) {
             text += &format!(
-                "  refused: {} × {}, such as {}\n",
+                "  {what}: {} × {}, such as {}\n",
                 refused.count,
                 terminal(&refused.reason, MAX_REASON),
                 refused.files.first().map(|file| terminal(file, 400)).unwrap_or_default(),

@@ -14,8 +14,8 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use serde_json::json;
 
+use super::named::NamedSession;
 use super::show::Shown;
-use crate::commands::sessions::show::named;
 use crate::exit::Exit;
 use crate::ui::{eprint, print};
 
@@ -60,9 +60,9 @@ impl ExportFormat {
     }
 }
 
-/// `chosen` is what names the sessions, and the same as paths from the project folder.
-pub(super) fn export<'n>(
-    chosen: impl Iterator<Item = (&'n str, PathBuf)>,
+/// Exports the sessions that these names stand for.
+pub(super) fn export(
+    chosen: &[NamedSession],
     roots: &[PathBuf],
     format: ExportFormat,
     target: Option<&Path>,
@@ -70,12 +70,12 @@ pub(super) fn export<'n>(
     redactor: &Redactor,
 ) -> Result<Exit, AppError> {
     let mut sessions = Vec::new();
-    for (name, path) in chosen {
+    for named in chosen {
         for (place, Shown { mut session, notes, .. }) in
-            named(name, &path, roots, None)?.into_iter().enumerate()
+            named.read(roots, None)?.into_iter().enumerate()
         {
             if let Some(lost) = notes.describe_losses().filter(|_| place == 0) {
-                let shown = one_line(name, 400);
+                let shown = one_line(&named.name, 400);
                 eprint(&format!("warning: {shown}: {}\n", one_line(&lost, 200)));
             }
             session.rewrite(|text| redactor.apply(text));

@@ -5,17 +5,19 @@ mod doctor;
 mod export;
 mod label;
 mod list;
+mod named;
 mod search;
 mod show;
 
 use crate::args::run::share;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use doctor::doctor;
 use export::export;
 use list::list;
+use named::NamedSession;
 use search::{Asked, search};
 use selftest_app::AppError;
 use selftest_grading::report::transcript::TranscriptOptions;
@@ -55,6 +57,9 @@ pub enum SessionsAction {
         /// Print one event in full, with three events before and after it
         #[arg(long, value_name = "N", conflicts_with_all = ["from", "events"])]
         event: Option<u64>,
+        /// The database, which knows the graded file of each session.
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
     /// Search the transcripts of graded sessions; grades and indexes new sessions first
     Search {
@@ -107,6 +112,9 @@ pub enum SessionsAction {
         /// Write one file per session to this folder instead of printing
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
+        /// The database, which knows the graded file of each session.
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
     /// Label whether the tasks of graded sessions succeeded, one by one or from a file
     Label(SessionLabelArgs),
@@ -213,12 +221,14 @@ pub(super) async fn execute(
             let as_json = as_json || *format == DoctorFormat::Json;
             doctor(&project, &roots, &homes, as_json, &redactor)
         }
-        SessionsAction::Export { sessions, format, output } => {
+        SessionsAction::Export { sessions, format, output, database } => {
             let target = output.as_ref().map(|folder| project.path(folder));
-            let named =
-                sessions.iter().map(|named| (named.as_str(), project.path(Path::new(named))));
+            let mut named = Vec::new();
+            for session in sessions {
+                named.push(NamedSession::find(session, &project, &roots, database).await?);
+            }
             let prices = project.load(Vec::new())?.config.prices;
-            export(named, &roots, *format, target.as_deref(), &prices, &redactor)
+            export(&named, &roots, *format, target.as_deref(), &prices, &redactor)
         }
         SessionsAction::Label(given) => label::label(&project, given, as_json).await,
         SessionsAction::Estimate(wanted) => label::estimates(&project, wanted, as_json).await,
@@ -248,8 +258,8 @@ pub(super) async fn execute(
             let asked = Asked { request, until, no_scan, as_json, database };
             search(&project, args, asked).await
         }
-        SessionsAction::Show { session, full, from, events, event } => {
-            let path = project.path(Path::new(session));
+        SessionsAction::Show { session, full, from, events, event, database } => {
+            let session = NamedSession::find(session, &project, &roots, database).await?;
             let prices = project.load(Vec::new())?.config.prices;
             let printing = TranscriptOptions { full: *full, target: *event };
             let part = match (event, from, events) {
@@ -261,7 +271,7 @@ pub(super) async fn execute(
                 }
             };
             let form = Form { printing, part, as_json, prices };
-            show(session, &path, &roots, &form, &redactor)
+            show(&session, &roots, &form, &redactor)
         }
     }
 }

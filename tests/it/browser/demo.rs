@@ -150,6 +150,9 @@ pub(super) fn session(number: u64) -> GradeRecord {
                 },
                 ..ModelTokens::default()
             }],
+            copied: Vec::new(),
+            copied_from: None,
+            stated_cost: None,
         },
     }
 }

@@ -87,3 +87,68 @@ fn readers_and_pages_tell_it_too() {
         (&json!(1.368), &json!("USD"))
     );
 }
+
+#[test]
+fn a_cost_that_the_agent_states_comes_first() {
+    let session = json!({
+        "info": { "id": "ses_1", "directory": "/w", "version": "1.0",
+                  "time": { "created": 1_763_373_600_000_i64 } },
+        "messages": [
+            { "info": { "id": "msg_1", "role": "user", "time": { "created": 1_763_373_600_000_i64 } },
+              "parts": [{ "type": "text", "text": "count the stock" }] },
+            { "info": { "id": "msg_2", "role": "assistant", "modelID": "claude-sonnet-4-5",
+                        "cost": 0.5, "time": { "created": 1_763_373_601_000_i64 },
+                        "tokens": { "input": 1000, "output": 100 } },
+              "parts": [{ "type": "text", "text": "Done: it is counted." }] },
+        ],
+    });
+    let workspace = Workspace::new().file("sessions/spent.json", session.to_string());
+    let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+    let words = "0.50 USD as the agent states, 0.0045 USD by prices";
+    for command in
+        [&["sessions", "show", "ses_1", "--source", "sessions"][..], &["grade", "show", "ses_1"]]
+    {
+        let _ = workspace.clone().args(command).run().exit(0).stdout_contains(words);
+    }
+    let json = workspace.clone().args(["grade", "show", "ses_1", "--json"]).run().exit(0).json();
+    assert_eq!(
+        (&json["cost"]["amount"], &json["cost"]["by_prices"]),
+        (&json!(0.5), &json!(0.0045))
+    );
+}
+
+/// A session that went on in two files: the second begins with a copy of the first answer.
+#[test]
+fn copied_calls_count_once_across_files() {
+    let record = |session: &str, role: &str, id: &str, message: &serde_json::Value| {
+        json!({
+            "type": role, "uuid": id, "sessionId": session, "cwd": "/work/shop",
+            "timestamp": "2026-11-17T10:00:00Z", "requestId": format!("r-{id}"), "message": message,
+        })
+        .to_string()
+    };
+    let asked = |session: &str, id: &str, text: &str| {
+        record(session, "user", id, &json!({ "role": "user", "content": text }))
+    };
+    let said = |session: &str, id: &str| {
+        let content = [json!({ "type": "text", "text": format!("Done: {id}.") })];
+        let usage = json!({ "input_tokens": 1_000_000, "output_tokens": 0 });
+        let model = "claude-haiku-4-5";
+        record(
+            session,
+            "assistant",
+            id,
+            &json!({ "id": id, "model": model, "content": content, "usage": usage }),
+        )
+    };
+    let first = [asked("one", "u1", "count the stock"), said("one", "a1")];
+    let went_on = [asked("one", "u2", "and the orders"), said("one", "a2")];
+    let forked = [asked("two", "u3", "and the customers"), said("two", "a3")];
+    let workspace = Workspace::new()
+        .file("sessions/one.jsonl", [&first[..], &went_on].concat().join("\n"))
+        .file("sessions/two.jsonl", [&first[..], &forked].concat().join("\n"));
+    let run = workspace.grade(&["weekly", "--week=2026-W47"]).run().exit(0);
+    let page = run.read("docs/reports/weekly/2026-W47.md");
+    // Three calls, though the files hold four.
+    assert!(page.contains("Cost: 3.00 USD for 2 tasks"), "{page}");
+}

@@ -8,6 +8,7 @@ pub(crate) mod sqlite;
 
 // Grading.
 mod file;
+mod formats;
 mod homes;
 mod latest;
 mod quality;

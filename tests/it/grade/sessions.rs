@@ -241,7 +241,7 @@ fn an_export_is_read_again() {
     for (named, calls, errors) in [(id(1), 1, 0), (id(2), 3, 3)] {
         let run = sessions(&workspace, &["export", &named]).run().exit(0);
         let json = run.json();
-        assert_eq!(json["schema_version"], "ATIF-v1.5");
+        assert_eq!(json["schema_version"], "ATIF-v1.7");
         let workspace = workspace.clone().file("exported/one.json", &*run.stdout);
         let words = ["sessions", "list", "--json", "--source", "exported"];
         let rows = workspace.args(words).run().exit(0).json();

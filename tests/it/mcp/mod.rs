@@ -1,7 +1,7 @@
 //! `selftest serve --mcp`: the tools as an agent meets them.
 
 // What the tests stand on.
-mod conversation;
+pub(crate) mod conversation;
 mod world;
 
 mod answers;

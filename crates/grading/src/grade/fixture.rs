@@ -67,6 +67,9 @@ pub(crate) fn record(
             lineage: selftest_sessions::SessionLineage::default(),
             rewinds: 0,
             spent: Vec::new(),
+            copied: Vec::new(),
+            copied_from: None,
+            stated_cost: None,
         },
     }
 }

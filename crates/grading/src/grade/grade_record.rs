@@ -126,6 +126,15 @@ pub struct GradeDetails {
     /// Tokens by model, including subagents in the same file. The cost is computed from these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<ModelTokens>,
+    /// Those of them that were copied from another session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copied: Vec<ModelTokens>,
+    /// Session from which they were copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<String>,
+    /// Cost in USD as the agent states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_cost: Option<f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -308,6 +317,9 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             lineage: selftest_sessions::SessionLineage::default(),
             rewinds: 0,
             spent: Vec::new(),
+            copied: Vec::new(),
+            copied_from: None,
+            stated_cost: None,
         },
     }
 }

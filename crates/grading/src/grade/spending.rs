@@ -3,17 +3,19 @@
 //! Tokens are facts and stored with a grade. Prices change, so the cost is computed when it is
 //! shown. A missing price makes the cost unknown, never 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::GradeRecord;
 use super::share::rounded;
-use selftest_models::prices::{ModelPrices, PricedTokens};
+use super::{GradeDetails, GradeRecord};
+use selftest_models::prices::{ModelPrices, PricedTokens, USD};
 use selftest_sessions::{Event, SessionHead};
 
 /// Maximum number of distinct models per session.
 const MAX_MODELS: usize = 32;
+/// Share by which a stated cost may differ from ours and count as the same.
+const SAME_COST: f64 = 0.01;
 /// Maximum number of unpriced models to list.
 const MAX_NAMED: usize = 5;
 
@@ -40,6 +42,8 @@ fn is_empty(tokens: &PricedTokens) -> bool {
 #[derive(Debug, Clone, Default)]
 pub struct TokenSpending {
     models: BTreeMap<Option<String>, ModelTokens>,
+    /// Those of events that were copied from another session, which are in `models` too.
+    copied: BTreeMap<Option<String>, ModelTokens>,
 }
 
 impl TokenSpending {
@@ -56,24 +60,30 @@ impl TokenSpending {
         };
         let name = event.model.as_str();
         let name = (!name.is_empty()).then(|| selftest_text::one_line(name, 120));
-        let known = if self.models.len() < MAX_MODELS || self.models.contains_key(&name) {
-            self.models.entry(name)
-        } else {
-            // Further models are counted together, without a name.
-            self.models.entry(None)
-        };
-        let known = known.or_default();
-        known.tokens += call;
-        known.beyond_200k += call.beyond_200k();
+        if event.is_copy {
+            add_call(&mut self.copied, name.clone(), call);
+        }
+        add_call(&mut self.models, name, call);
     }
 
     /// Adds the tokens of another part of the session.
     pub fn merge(&mut self, other: Self) {
-        for (name, more) in other.models {
-            let known = self.models.entry(name).or_default();
-            known.tokens += more.tokens;
-            known.beyond_200k += more.beyond_200k;
+        for (all, more) in [(&mut self.models, other.models), (&mut self.copied, other.copied)] {
+            for (name, more) in more {
+                let known = all.entry(name).or_default();
+                known.tokens += more.tokens;
+                known.beyond_200k += more.beyond_200k;
+            }
         }
+    }
+
+    /// Returns the tokens of the events that were copied from another session, by model.
+    pub fn copied_model_tokens(&self, head: &SessionHead) -> Vec<ModelTokens> {
+        if head.copied_from.is_none() || self.copied.is_empty() {
+            return Vec::new();
+        }
+        let copied = Self { models: self.copied.clone(), ..Self::default() };
+        copied.into_model_tokens(head)
     }
 
     /// Returns the tokens by model. Falls back to the file's total for the whole session if the
@@ -102,13 +112,36 @@ impl TokenSpending {
     }
 }
 
+fn add_call(
+    models: &mut BTreeMap<Option<String>, ModelTokens>,
+    name: Option<String>,
+    call: PricedTokens,
+) {
+    let known = if models.len() < MAX_MODELS || models.contains_key(&name) {
+        models.entry(name)
+    } else {
+        // Further models are counted together, without a name.
+        models.entry(None)
+    };
+    let known = known.or_default();
+    known.tokens += call;
+    known.beyond_200k += call.beyond_200k();
+}
+
 /// Cost of tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenCost {
     /// Currency of the amounts.
     pub currency: String,
-    /// Cost of all tokens; absent (unknown) if some have no price or none were recorded.
+    /// Cost that counts: what the agent states, else that of all tokens by their prices; absent
+    /// (unknown) if some have no price or none were recorded.
     pub amount: Option<f64>,
+    /// Cost in USD as the agent states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<f64>,
+    /// Cost of all tokens by their prices, where the agent states one too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_prices: Option<f64>,
     /// Cost of the tokens that have a price.
     pub priced: f64,
     /// Some of the models without a price. An empty name stands for a model that the file does not
@@ -123,6 +156,8 @@ impl TokenCost {
         let mut cost = Self {
             currency: prices.currency.clone(),
             amount: None,
+            stated: None,
+            by_prices: None,
             priced: 0.0,
             unpriced: Vec::new(),
         };
@@ -140,8 +175,39 @@ impl TokenCost {
         cost
     }
 
-    /// Formats the cost as `1.23 USD`, or explains why it is unknown.
+    /// Computes the cost of a graded session.
+    pub fn of_session(details: &GradeDetails, prices: &ModelPrices) -> Self {
+        Self::compute(&details.spent, prices).with_stated(details.stated_cost)
+    }
+
+    /// Adds the cost in USD as the agent states it, which comes first.
+    #[must_use]
+    pub fn with_stated(mut self, stated: Option<f64>) -> Self {
+        if let Some(stated) = stated {
+            self.stated = Some(rounded(stated));
+            self.by_prices = self.amount;
+            if self.currency == USD {
+                self.amount = self.stated;
+            }
+        }
+        self
+    }
+
+    /// Formats the cost as `1.23 USD`, or explains why it is unknown. A cost that the agent states
+    /// stands beside ours if they differ.
     pub fn words(&self) -> String {
+        let Some(stated) = self.stated else { return self.own_words() };
+        let stated_words = format!("{} as the agent states", format_money(stated, USD));
+        match self.by_prices {
+            Some(own) if self.currency == USD && (own - stated).abs() <= SAME_COST * stated => {
+                format_money(stated, USD)
+            }
+            Some(own) => format!("{stated_words}, {} by prices", format_money(own, &self.currency)),
+            None => stated_words,
+        }
+    }
+
+    fn own_words(&self) -> String {
         if let Some(amount) = self.amount {
             return format_money(amount, &self.currency);
         }
@@ -198,10 +264,14 @@ impl CostSummary {
     pub fn from_tasks(tasks: &[&GradeRecord], prices: &ModelPrices) -> Self {
         let mut found = Self { currency: prices.currency.clone(), ..Self::default() };
         let mut amounts = Vec::new();
+        let counted_elsewhere = copies_counted_elsewhere(tasks);
         for task in tasks {
-            let cost = TokenCost::compute(&task.details.spent, prices);
+            let cost = TokenCost::of_session(&task.details, prices);
+            let is_copy = counted_elsewhere.contains(task.session_id.as_str());
+            let copied =
+                TokenCost::compute(if is_copy { &task.details.copied } else { &[] }, prices);
             match cost.amount {
-                Some(amount) => amounts.push(amount),
+                Some(amount) => amounts.push((amount - copied.priced).max(0.0)),
                 None if cost.unpriced.is_empty() => found.without_tokens += 1,
                 None => found.unpriced += 1,
             }
@@ -220,6 +290,20 @@ impl CostSummary {
         found.amount = rounded(amounts.iter().sum());
         found
     }
+}
+
+/// Returns the sessions whose copied calls another of these sessions counts: the one that they were
+/// copied from, else the first with copies of it.
+fn copies_counted_elsewhere<'a>(tasks: &[&'a GradeRecord]) -> BTreeSet<&'a str> {
+    let present: BTreeSet<&str> = tasks.iter().map(|task| task.session_id.as_str()).collect();
+    let mut copies: Vec<(&str, &str)> = tasks
+        .iter()
+        .filter_map(|task| Some((task.details.copied_from.as_deref()?, task.session_id.as_str())))
+        .collect();
+    copies.sort_unstable();
+    let mut known = present;
+    // Of several copies of a session that is gone, the first makes it known.
+    copies.into_iter().filter(|(from, _)| !known.insert(from)).map(|(_, session)| session).collect()
 }
 
 #[cfg(test)]
@@ -284,6 +368,51 @@ mod tests {
         let unclear = cost(&head(&["gpt-5", "gpt-4o"])).words();
         assert_eq!(unclear, "unknown: no price for a model that the file does not name");
         assert_eq!(cost(&SessionHead::default()).words(), "unknown: no tokens were recorded");
+    }
+
+    #[test]
+    fn a_cost_that_the_agent_states_stands_beside_ours() {
+        let usage = Some(TokenCounts { input: 1_000_000, output: 0, cached: 0 });
+        let head =
+            SessionHead { models: vec!["gpt-5".to_owned()], usage, ..SessionHead::default() };
+        let spent = TokenSpending::default().into_model_tokens(&head);
+        let cost = |stated| TokenCost::compute(&spent, &ModelPrices::default()).with_stated(stated);
+        assert_eq!(cost(None).words(), "1.25 USD");
+        assert_eq!(cost(Some(1.2501)).words(), "1.25 USD");
+        let other = cost(Some(0.5));
+        assert_eq!(other.words(), "0.50 USD as the agent states, 1.25 USD by prices");
+        assert_eq!((other.amount, other.by_prices), (Some(0.5), Some(1.25)));
+        let unpriced = TokenCost::compute(&[], &ModelPrices::default()).with_stated(Some(0.5));
+        assert_eq!(unpriced.words(), "0.50 USD as the agent states");
+        let euros = ModelPrices { currency: "EUR".to_owned(), ..ModelPrices::default() };
+        let cost = TokenCost::compute(&spent, &euros).with_stated(Some(0.5));
+        assert_eq!(cost.amount, Some(1.25), "dollars are no euros");
+    }
+
+    #[test]
+    fn copied_calls_count_once_across_sessions() {
+        let spend = |input| {
+            let tokens = PricedTokens { input, ..PricedTokens::default() };
+            let model = Some("gpt-5".to_owned());
+            vec![ModelTokens { model, tokens, ..ModelTokens::default() }]
+        };
+        let task = |id: &str, all, copied: Option<(&str, u64)>| {
+            let mut one = record(id, TaskType::General, true, 3, 3);
+            one.details.spent = spend(all);
+            one.details.copied = copied.map(|(_, copied)| spend(copied)).unwrap_or_default();
+            one.details.copied_from = copied.map(|(from, _)| from.to_owned());
+            one
+        };
+        let amount = |tasks: &[GradeRecord]| {
+            let tasks: Vec<&GradeRecord> = tasks.iter().collect();
+            CostSummary::from_tasks(&tasks, &ModelPrices::default()).amount
+        };
+        let fork = task("b", 3_000_000, Some(("a", 1_000_000)));
+        assert_eq!(amount(&[task("a", 1_000_000, None), fork.clone()]), 3.75);
+        // The original is gone, and its calls are in two files.
+        let other = task("c", 2_000_000, Some(("a", 1_000_000)));
+        assert_eq!(amount(&[other, fork.clone()]), 5.0);
+        assert_eq!(amount(&[fork]), 3.75);
     }
 
     #[test]

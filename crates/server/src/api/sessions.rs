@@ -121,6 +121,6 @@ pub(super) async fn one(
     };
     let overrides = app.store.session_overrides(&id).await?.items;
     let file = app.store.file(&grade.session_file).await?;
-    let cost = TokenCost::compute(&grade.details.spent, app.transcripts.prices());
+    let cost = TokenCost::of_session(&grade.details, app.transcripts.prices());
     Ok(Json(SessionDetail { grade, overrides, file, cost }))
 }

@@ -249,7 +249,7 @@ fn session_info(grade: &GradeRecord, prices: &ModelPrices, quoting: QuoteLimit) 
         duration_seconds: grade.duration_seconds,
         messages: grade.details.messages,
         tokens: SessionTokens::of(grade),
-        cost: terminal(&TokenCost::compute(&grade.details.spent, prices).words(), MAX_COST),
+        cost: terminal(&TokenCost::of_session(&grade.details, prices).words(), MAX_COST),
     }
 }
 

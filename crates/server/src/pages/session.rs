@@ -100,7 +100,7 @@ async fn load(app: &App, id: &str) -> Result<SessionView, Problem> {
         overrides: app.store.session_overrides(id).await?.items,
         quality: QualityView::of(app.store.session_quality_grades(id).await?.items),
         request: app.queue.request_state(id).await?,
-        cost: TokenCost::compute(&grade.details.spent, app.transcripts.prices()).words(),
+        cost: TokenCost::of_session(&grade.details, app.transcripts.prices()).words(),
         lost: file.and_then(|file| file.lost_parts()),
         grade,
     })

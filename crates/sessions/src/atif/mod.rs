@@ -219,6 +219,7 @@ struct StepExtra {
     role: JsonText,
     origin: JsonText,
     mark: JsonText,
+    continues: LenientFlag,
 }
 
 /// Parses a variant name, if it is known.
@@ -242,8 +243,9 @@ struct AtifResult<'a> {
 struct ResultExtra {
     is_error: LenientFlag,
     exit_code: LenientInt,
-    /// From our own writer, like the two below.
+    /// From our own writer, like those below.
     outcome: JsonText,
+    call_id: JsonText,
     error: JsonText,
     tool: JsonText,
 }
@@ -278,6 +280,9 @@ impl<'a> AtifResult<'a> {
         }
         if !extra.tool.0.is_empty() {
             result.tool = extra.tool.0;
+        }
+        if result.call_id.is_empty() {
+            result.call_id = extra.call_id.0;
         }
         result
     }
@@ -320,7 +325,8 @@ impl AtifStep<'_> {
             calls,
             usage: usage(metrics.prompt_tokens, metrics.completion_tokens, metrics.cached_tokens),
             time,
-            continues: role == EventRole::Assistant && self.llm_call_count.0 == Some(0),
+            continues: role == EventRole::Assistant
+                && (self.llm_call_count.0 == Some(0) || extra.continues.is_set()),
             mark: parse_variant(&extra.mark),
             ..Event::default()
         });

@@ -8,14 +8,18 @@ use serde_json::{Map, Value, json};
 use crate::event::{Event, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult};
 use crate::{Session, Text};
 
-/// Version written to the file. Older readers know all of its fields.
-const VERSION: &str = "ATIF-v1.5";
+/// Version written to the file: the first one whose results have an `extra`.
+const VERSION: &str = "ATIF-v1.7";
 
 /// Converts a session to a trajectory.
 pub fn to_atif(session: &Session) -> Value {
     let head = &session.head;
     let mut steps = StepWriter::default();
     session.events.iter().for_each(|event| steps.add(event));
+    if steps.all.is_empty() {
+        // The format requires a step.
+        steps.all.push(json!({ "step_id": 1, "source": "system", "message": "" }));
+    }
     let mut agent = json!({
         "name": head.agent,
         "version": head.agent_version.as_deref().unwrap_or("unknown"),
@@ -96,8 +100,12 @@ impl StepWriter {
     }
 
     fn step(&mut self, event: &Event<'_>) {
+        // Only steps of the agent may have these, whoever spoke.
+        let is_of_agent =
+            !event.calls.is_empty() || !event.reasoning.is_empty() || event.usage.is_some();
         let source = match (event.role, event.origin) {
             (EventRole::Assistant, _) => "agent",
+            _ if is_of_agent => "agent",
             (EventRole::User, EventOrigin::Human | EventOrigin::Subagent) => "user",
             _ => "system",
         };
@@ -112,9 +120,6 @@ impl StepWriter {
                 "completion_tokens": usage.output,
                 "cached_tokens": usage.cached,
             });
-        }
-        if event.continues {
-            step["llm_call_count"] = json!(0);
         }
         let calls: Vec<Value> =
             event.calls.iter().enumerate().map(|(at, call)| self.call(call, event, at)).collect();
@@ -135,6 +140,7 @@ impl StepWriter {
             ("role", (!is_usual).then(|| json!(event.role))),
             ("origin", (!is_usual).then(|| json!(event.origin))),
             ("mark", event.mark.map(|mark| json!(mark))),
+            ("continues", event.continues.then(|| json!(true))),
         ]);
         let mut step = json!({ "step_id": self.all.len() + 1, "source": source, "message": "" });
         if let Some(time) = event.time {
@@ -185,7 +191,10 @@ impl StepWriter {
             ToolOutcome::Failed => Some(true),
             ToolOutcome::Rejected | ToolOutcome::Pending | ToolOutcome::Unknown => None,
         };
+        let is_alone = open.is_none() && !result.call_id.is_empty();
         let extra = present_fields([
+            // In the format a result refers only to a call of its step.
+            ("call_id", is_alone.then(|| json!(result.call_id.as_str()))),
             ("outcome", Some(json!(result.outcome))),
             ("is_error", is_error.map(|is_error| json!(is_error))),
             ("exit_code", result.exit_code.map(|code| json!(code))),
@@ -198,9 +207,6 @@ impl StepWriter {
             given["source_call_id"] = json!(open.id);
             open.step
         } else {
-            if !result.call_id.is_empty() {
-                given["source_call_id"] = json!(result.call_id.as_str());
-            }
             // The format has no results outside of a step.
             let step = self.empty_step("system", event);
             self.all.push(step);

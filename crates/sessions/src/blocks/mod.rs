@@ -216,7 +216,7 @@ impl<'a> ContentBlocks<'a> {
 
     /// Sends the agent's message. Each step is one model call.
     pub(super) fn send_answer(self, speaker: &MessageContext, feed: &mut SessionFeed<'_>) {
-        let mut usage = speaker.usage;
+        let (mut usage, mut continues) = (speaker.usage, speaker.continues);
         let steps = self.take_steps(feed);
         // An empty answer is still a model call.
         let steps = if steps.is_empty() { vec![MessageStep::default()] } else { steps };
@@ -234,6 +234,7 @@ impl<'a> ContentBlocks<'a> {
                     calls,
                     usage: usage.take(),
                     time: speaker.time,
+                    continues: std::mem::take(&mut continues),
                     ..Event::default()
                 });
             }
@@ -289,11 +290,13 @@ pub(super) struct MessageContext {
     pub(super) origin: EventOrigin,
     pub(super) time: Option<jiff::Timestamp>,
     pub(super) usage: Option<TokenCounts>,
+    /// True if the message continues the model call before it.
+    pub(super) continues: bool,
 }
 
 impl MessageContext {
     pub(super) fn new(origin: EventOrigin, time: Option<jiff::Timestamp>) -> Self {
-        Self { origin, time, usage: None }
+        Self { origin, time, usage: None, continues: false }
     }
 }
 

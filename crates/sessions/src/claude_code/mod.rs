@@ -43,6 +43,9 @@ const TYPES: [&str; 12] = [
     "ai-title",
 ];
 
+/// Name of an agent that writes the same records, with the results of Gemini CLI in them.
+const IFLOW: &str = "iflow";
+
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
     json: |value| {
@@ -51,12 +54,20 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
     },
     ids: IdSource::FileName,
     // Some versions default to the XDG folder, so both are listed.
-    folders: &[AgentFolders {
-        agent: "claude-code",
-        variable: Some("CLAUDE_CONFIG_DIR"),
-        roots: &[HomeRoot::Home(".claude"), HomeRoot::Config("claude")],
-        parts: &["projects"],
-    }],
+    folders: &[
+        AgentFolders {
+            agent: "claude-code",
+            variable: Some("CLAUDE_CONFIG_DIR"),
+            roots: &[HomeRoot::Home(".claude"), HomeRoot::Config("claude")],
+            parts: &["projects"],
+        },
+        AgentFolders {
+            agent: IFLOW,
+            variable: None,
+            roots: &[HomeRoot::Home(".iflow")],
+            parts: &["projects"],
+        },
+    ],
     ..FormatEntry::new(read)
 };
 
@@ -93,6 +104,10 @@ fn read_pass(
             None => {}
         }
     }
+    // In a renamed file, no record names the session of the file's name.
+    if reader.has_copies && feed.head.id == reader.stem {
+        feed.head.copied_from.clone_from(&feed.head.parent);
+    }
     Ok(())
 }
 
@@ -110,6 +125,8 @@ struct ClaudeReader {
     counted: HashMap<CallKey, (TokenCounts, u64)>,
     /// Number of messages that a person has sent.
     turn: u32,
+    /// Set if answers of an older session were copied into the file.
+    has_copies: bool,
     /// Set after a compaction was reported, until its summary follows.
     awaits_summary: bool,
 }
@@ -226,7 +243,10 @@ impl ClaudeReader {
             // Hermes exports its sessions in this format.
             "hermes".clone_into(&mut head.agent);
         } else if head.agent.is_empty() {
-            "claude-code".clone_into(&mut head.agent);
+            // iFlow writes the same records, and begins its ids so.
+            let is_iflow = record.session_id.starts_with("session-");
+            let agent = if is_iflow { IFLOW } else { "claude-code" };
+            agent.clone_into(&mut head.agent);
         }
         if record.version.as_str() != HERMES && is_news(&head.agent_version, &record.version) {
             head.agent_version = Some(line(&record.version));
@@ -242,6 +262,15 @@ impl ClaudeReader {
         let has_own_file = self.stem.starts_with("agent-")
             || (!record.agent_id.is_empty() && self.stem != record.session_id.as_str());
         record.is_sidechain.is_set() && has_own_file
+    }
+
+    /// Returns true if the record was copied from an older session: it says so, or names another
+    /// session than the file.
+    fn is_copy(&self, record: &ClaudeRecord<'_>) -> bool {
+        let from = record.forked_from.0.as_ref();
+        let is_other = !record.session_id.is_empty() && self.stem != record.session_id.as_str();
+        from.is_some_and(|from| from.message_uuid == record.uuid)
+            || (is_other && self.is_subagent != Some(true))
     }
 
     fn make_link(&self, record: &ClaudeRecord<'_>, said: &RecordContent<'_>) -> RecordLink {
@@ -283,8 +312,10 @@ impl ClaudeReader {
             role: EventRole::Assistant,
             origin: place.agent_origin(),
             time: record.timestamp.0,
+            is_copy: place == ConversationScope::Main && self.is_copy(record),
             ..Event::default()
         };
+        self.has_copies |= event.is_copy;
         let written = message.usage.0.as_ref().map_or(0, ClaudeTokens::cache_written);
         let tokens = message.usage.0.map(|tokens| tokens.usage());
         let id = message.id.or(record.request_id);
@@ -305,6 +336,9 @@ impl ClaudeReader {
             // The same applies to cache writes.
             event.cache_written = written.saturating_sub(*known);
             *known = written.max(*known);
+        }
+        if !event.continues {
+            feed.head.add_stated_cost(record.cost.0);
         }
         for block in message.content.0 {
             match block.kind.as_str() {

@@ -74,6 +74,10 @@ fn user<'a>(
     for block in message.content.0 {
         match block.kind.as_str() {
             "tool_result" => {
+                if let Some(result) = block.wrapped() {
+                    user.results.push(ToolResult { call_id: block.tool_use_id, ..result });
+                    continue;
+                }
                 // Outcomes of successful calls do not depend on their text, except in Hermes
                 // exports.
                 let text = if outputs || is_hermes || block.is_error.is_set() {

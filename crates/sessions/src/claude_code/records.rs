@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 use crate::Text;
 use crate::any_json::{AnyJson, AnyJsonSeed, deserialize_any_json};
 use crate::content::{MediaInfo, MessageContent};
-use crate::event::TokenCounts;
+use crate::event::{TokenCounts, ToolResult};
+use crate::gemini_cli::checkpoint::wrapped_result;
 use crate::id::RecordId;
 use crate::time::Moment;
-use crate::wire::{LenientFlag, LenientInt, LenientObject};
+use crate::wire::{LenientFlag, LenientInt, LenientNumber, LenientObject};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
@@ -40,6 +41,9 @@ pub(super) struct ClaudeRecord<'a> {
     pub(super) is_api_error_message: LenientFlag,
     pub(super) origin: LenientObject<TextAuthor<'a>>,
     pub(super) request_id: RecordId,
+    /// Cost of the call, in versions before 1.0.10.
+    #[serde(rename = "costUSD")]
+    pub(super) cost: LenientNumber,
     pub(super) message: LenientObject<ClaudeMessage<'a>>,
     pub(super) attachment: LenientObject<ClaudeAttachment<'a>>,
     /// Text of a `system` record.
@@ -138,6 +142,12 @@ impl<'a> ClaudeBlock<'a> {
     pub(super) fn content(&self) -> Text<'a> {
         let read = |json: &'a RawValue| serde_json::from_str::<MessageContent<'a>>(json.get()).ok();
         self.content.and_then(read).unwrap_or_default().0
+    }
+
+    /// Parses the output of a tool of iFlow, which writes the same records.
+    pub(super) fn wrapped(&self) -> Option<ToolResult<'static>> {
+        let json = self.content?.get();
+        json.starts_with('{').then(|| wrapped_result(json)).flatten()
     }
 
     /// Returns the model's reasoning. If it is not `wanted`, it stays escaped, because then only

@@ -326,3 +326,27 @@ fn one_message_id_in_three_turns_is_three_calls() {
         assert_eq!(calls, [1000, 1000, 1000]);
     }
 }
+
+/// 1 human turn, 2 model calls, 2 calls of which 1 failed.
+#[test]
+fn results_of_iflow_are_those_of_gemini_cli() {
+    let text = r#"{"uuid":"u1","parentUuid":null,"sessionId":"session-1","timestamp":"2026-11-17T10:00:00Z","type":"user","message":{"role":"user","content":"fix it"},"cwd":"/w","version":"0.5.3"}
+{"uuid":"a1","parentUuid":"u1","sessionId":"session-1","timestamp":"2026-11-17T10:00:01Z","type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"run_shell_command","input":{"command":"make"}},{"type":"tool_use","id":"c2","name":"read_file","input":{"path":"a"}}],"model":"glm"}}
+{"uuid":"u2","parentUuid":"a1","sessionId":"session-1","timestamp":"2026-11-17T10:00:02Z","type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":{"callId":"c1","responseParts":{"functionResponse":{"id":"c1","name":"run_shell_command","response":{"output":"Command: make\nExit Code: 2"}}},"resultDisplay":"x"}},{"type":"tool_result","tool_use_id":"c2","content":{"functionResponse":{"id":"c2","name":"read_file","response":{"output":"all:"}}}}]},"toolUseResult":{"status":"success"}}
+{"uuid":"a2","parentUuid":"u2","sessionId":"session-1","timestamp":"2026-11-17T10:00:03Z","type":"assistant","message":{"id":"m2","role":"assistant","content":[{"type":"text","text":"Fixed."}],"model":"glm"}}
+"#;
+    let mut collector = SessionCollector::default();
+    read(&SessionSource::bytes("session-1.jsonl", text), &mut collector).unwrap();
+    let session = collector.into_sessions().remove(0);
+    assert_eq!((session.head.agent.as_str(), session.head.id.as_str()), ("iflow", "session-1"));
+    let results: Vec<_> = session
+        .events
+        .iter()
+        .flat_map(|event| &event.results)
+        .map(|result| (result.tool.as_str(), result.outcome, result.exit_code))
+        .collect();
+    assert_eq!(
+        results,
+        [("run_shell_command", ToolOutcome::Failed, Some(2)), ("read_file", ToolOutcome::Ok, None),]
+    );
+}

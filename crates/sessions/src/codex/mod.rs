@@ -23,6 +23,8 @@ mod replay;
 mod tests;
 mod turns;
 
+use selftest_text::wording::plural;
+
 use super::SessionReadError;
 use super::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolResult};
 use super::feed::SessionFeed;
@@ -236,6 +238,17 @@ impl<'f, 's> RolloutReader<'f, 's> {
         head.agent_version = payload.cli_version.line(400);
         head.cwd = payload.cwd.line(400);
         head.parent = self.replay.parent().map(str::to_owned);
+        // A paginated history continues the records of another file.
+        if let Some(base) = &payload.history_base.0
+            && !base.thread_id.is_empty()
+            && base.end_ordinal_exclusive.count() > 0
+        {
+            let thread = selftest_text::one_line(&base.thread_id, 200);
+            let records = plural(base.end_ordinal_exclusive.count(), "record");
+            let missing = format!("its beginning ({records}) is in the rollout of {thread}");
+            self.feed.notes.elsewhere = Some(missing);
+            head.parent.get_or_insert(thread);
+        }
         let is_name = !payload.source.0.is_empty() && !payload.source.0.starts_with('{');
         // For subagents, `source` is an object instead of a name.
         let platform = if is_name { &payload.source.0 } else { &payload.originator };

@@ -37,6 +37,7 @@ pub(super) struct RolloutPayload<'a> {
     pub(super) thread_source: Text<'a>,
     pub(super) forked_from_id: Text<'a>,
     pub(super) parent_thread_id: Text<'a>,
+    pub(super) history_base: LenientObject<HistoryBase<'a>>,
     // turn_context, task_started
     pub(super) model: Text<'a>,
     pub(super) turn_id: Text<'a>,
@@ -80,6 +81,14 @@ impl RolloutPayload<'_> {
     pub(super) fn is_subagent(&self) -> bool {
         self.thread_source.as_str() == "subagent" || self.source.0.contains("\"subagent\"")
     }
+}
+
+/// Rollout that holds the records before those of this one, in paginated histories.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct HistoryBase<'a> {
+    pub(super) thread_id: Text<'a>,
+    pub(super) end_ordinal_exclusive: LenientInt,
 }
 
 /// Result of an MCP call; exactly one of the fields is present.

@@ -391,3 +391,24 @@ fn damage_does_no_harm() {
     let rolled_back = event(r#"{"type":"thread_rolled_back","num_turns":1}"#);
     survives_damage(SessionFormat::Codex, format!("{META}\n{FIXTURE}{rolled_back}").as_bytes());
 }
+
+#[test]
+fn the_beginning_of_a_paginated_history_is_missed() {
+    let text = r#"{"timestamp":"2026-07-20T14:00:00Z","ordinal":5,"type":"session_meta","payload":{"id":"t-2","history_mode":"paginated","history_base":{"thread_id":"t-1","end_ordinal_exclusive":5,"end_byte_offset":1024}}}
+{"timestamp":"2026-07-20T14:00:01Z","ordinal":6,"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"go on"}]}}
+{"timestamp":"2026-07-20T14:00:01Z","ordinal":7,"type":"event_msg","payload":{"type":"user_message","message":"go on"}}
+{"timestamp":"2026-07-20T14:00:02Z","ordinal":8,"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}
+"#;
+    let mut collector = SessionCollector::default();
+    let notes = read(&SessionSource::bytes("rollout.jsonl", text), &mut collector).unwrap().notes;
+    let losses = notes.describe_losses().unwrap();
+    assert_eq!(losses, "its beginning (5 records) is in the rollout of t-1");
+    let session = collector.into_sessions().remove(0);
+    assert_eq!(session.head.parent.as_deref(), Some("t-1"));
+    let whole = text.replace("\"end_ordinal_exclusive\":5", "\"end_ordinal_exclusive\":0");
+    let source = SessionSource::bytes("rollout.jsonl", whole);
+    assert_eq!(
+        read(&source, &mut SessionCollector::default()).unwrap().notes.describe_losses(),
+        None
+    );
+}

@@ -36,6 +36,7 @@ const MAX_LINES: usize = 20;
 /// File signatures of content that must be converted first, with advice.
 const UNREADABLE: [(&[u8], &str); 8] = [
     (b"PAR1", "it is a Parquet file; export it as JSON lines first"),
+    // Files are unpacked, but not bytes in memory.
     (b"\x1f\x8b", "it is compressed; unpack it with gunzip first"),
     (b"\x28\xb5\x2f\xfd", "it is compressed; unpack it with unzstd first"),
     (b"PK\x03\x04", "it is an archive; unpack it with unzip first"),
@@ -51,6 +52,10 @@ pub(super) fn detect(source: &SessionSource) -> Result<SessionFormat, SessionRea
         return Ok(format);
     }
     let start = source.read_start(FIRST_LOOK)?;
+    if start.starts_with(sqlite::MAGIC) && source.is_compressed() {
+        let advice = "it is a compressed database; unpack it first";
+        return Err(SessionReadError::Unrecognised(advice.to_owned()));
+    }
     if start.starts_with(sqlite::MAGIC) {
         return detect_database(source);
     }

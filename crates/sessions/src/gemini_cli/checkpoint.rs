@@ -38,7 +38,31 @@ struct FunctionCall<'a> {
     args: JsonText,
 }
 
+/// The content of a result as iFlow writes it, a descendant of Gemini CLI.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct WrappedResponse<'a> {
+    response_parts: LenientObject<CheckpointPart<'a>>,
+    function_response: LenientObject<FunctionResponse<'a>>,
+}
+
+/// Reads such a content; `None` if it has another form.
+pub(crate) fn wrapped_result(json: &str) -> Option<ToolResult<'static>> {
+    let LenientObject(wrapped) =
+        serde_json::from_str::<LenientObject<WrappedResponse<'_>>>(json).ok()?;
+    let wrapped = wrapped?;
+    let inner = wrapped.response_parts.0.and_then(|part| part.function_response.0);
+    inner.or(wrapped.function_response.0).map(|response| result(response).into_owned())
+}
+
 impl CheckpointTurn<'_> {
+    /// Sends the rules that the model was given.
+    pub(super) fn send_rules(self, feed: &mut SessionFeed<'_>) {
+        for part in self.parts.0 {
+            feed.send_text(EventRole::System, EventOrigin::Harness, part.text, None);
+        }
+    }
+
     /// Sends the events of the turn.
     pub(super) fn send(self, feed: &mut SessionFeed<'_>) {
         let (mut text, mut reasoning) = (Text::default(), Text::default());

@@ -1,5 +1,6 @@
 //! Reads the form with one JSON value: a chat with `messages`, or a checkpoint.
 
+use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::checkpoint::CheckpointTurn;
@@ -19,6 +20,13 @@ pub(super) fn read(
 }
 
 struct GeminiDocument;
+
+/// An answer of the API.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct ApiCandidate<'a> {
+    content: LenientObject<CheckpointTurn<'a>>,
+}
 
 impl DocumentReader for GeminiDocument {
     fn begin(&mut self, feed: &mut SessionFeed<'_>) {
@@ -58,7 +66,20 @@ impl DocumentReader for GeminiDocument {
                         }
                     }))?;
                 }
-                "history" => {
+                // A request to the API, perhaps beside its response.
+                "systemInstruction" | "system_instruction" => {
+                    let rules = map.next_value::<LenientObject<CheckpointTurn<'de>>>()?;
+                    rules.0.unwrap_or_default().send_rules(feed);
+                }
+                "model" => feed.head.add_model(&map.next_value::<Text<'de>>()?),
+                "candidates" => {
+                    map.next_value_seed(each(|answer: LenientObject<ApiCandidate<'de>>| {
+                        if let Some(turn) = answer.0.and_then(|answer| answer.content.0) {
+                            turn.send(feed);
+                        }
+                    }))?;
+                }
+                "history" | "contents" => {
                     map.next_value_seed(each(|turn: LenientObject<CheckpointTurn<'de>>| {
                         if let Some(turn) = turn.0 {
                             turn.send(feed);

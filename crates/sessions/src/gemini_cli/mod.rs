@@ -5,7 +5,7 @@
 //! One `gemini` message is one model call. It contains its tool calls together with their results
 //! and becomes two events.
 
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod document;
 mod lines;
 mod message;
@@ -29,6 +29,7 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
     json: |value| {
         (value.has("projectHash") && value.has("sessionId"))
             || value.list("history").iter().any(is_content)
+            || value.list("contents").iter().any(is_content)
     },
     json_list: |values| values.iter().any(is_content),
     folders: &[AgentFolders {
@@ -64,5 +65,6 @@ fn is_lines(source: &SessionSource) -> Result<bool, SessionReadError> {
     let first = lines.next(&mut notes)?;
     let keys =
         first.and_then(|line| line.parse::<HashMap<String, &RawValue>>(&mut scratch, &mut notes));
-    Ok(keys.is_some_and(|keys| !["messages", "history"].iter().any(|key| keys.contains_key(*key))))
+    let documents = ["messages", "history", "contents"];
+    Ok(keys.is_some_and(|keys| !documents.iter().any(|key| keys.contains_key(*key))))
 }

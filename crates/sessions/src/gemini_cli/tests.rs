@@ -200,3 +200,33 @@ fn damage_does_no_harm() {
     ];
     survives_damage(SessionFormat::GeminiCli, lines.join("\n").as_bytes());
 }
+
+/// A request to the API beside its response: 1 rule, 1 human turn, 2 answers, 1 call that failed.
+#[test]
+fn contents_of_the_api() {
+    let text = r#"{"systemInstruction":{"parts":[{"text":"rules"}]},"model":"gemini-x","contents":[
+      {"role":"user","parts":[{"text":"fix it"}]},
+      {"role":"model","parts":[{"functionCall":{"name":"run","args":{"command":"make"}}}]},
+      {"role":"user","parts":[{"functionResponse":{"name":"run","response":{"error":"no rule"}}}]}],
+      "candidates":[{"content":{"role":"model","parts":[{"text":"It has no rule."}]}}]}"#;
+    for text in [text.to_owned(), text.replace('\n', " ")] {
+        let (session, _) = session("request.json", &text);
+        assert_eq!(session.head.models, ["gemini-x"]);
+        let said: Vec<_> = session
+            .events
+            .iter()
+            .map(|event| (event.role, event.text.as_str(), event.calls.len()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (EventRole::System, "rules", 0),
+                (EventRole::User, "fix it", 0),
+                (EventRole::Assistant, "", 1),
+                (EventRole::Tool, "", 0),
+                (EventRole::Assistant, "It has no rule.", 0),
+            ]
+        );
+        assert_eq!(session.events[3].results[0].outcome, ToolOutcome::Failed);
+    }
+}

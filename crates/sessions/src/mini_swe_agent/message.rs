@@ -15,6 +15,7 @@ pub(super) struct MiniInfo<'a> {
     pub(super) exit_status: Text<'a>,
     pub(super) mini_version: Text<'a>,
     pub(super) config: JsonValue,
+    pub(super) model_stats: JsonValue,
 }
 
 #[derive(Deserialize, Default)]

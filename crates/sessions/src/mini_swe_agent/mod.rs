@@ -273,6 +273,7 @@ impl MiniRun {
         if feed.head.models.is_empty() {
             feed.head.add_model(&info.config.text("/model/model_name"));
         }
+        feed.head.add_stated_cost(info.model_stats.part("/instance_cost"));
         self.end(&info.exit_status, None, feed);
     }
 }

@@ -29,7 +29,9 @@ use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::sqlite::{self, TableColumns, damaged_error, open, text};
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject};
+use crate::wire::{
+    JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientNumber, LenientObject,
+};
 
 const AGENT: &str = "opencode";
 
@@ -206,6 +208,8 @@ struct MessageInfo<'a> {
     model: Text<'a>,
     time: LenientObject<MessageTimes>,
     tokens: LenientObject<OpenCodeTokens>,
+    /// In USD.
+    cost: LenientNumber,
     error: LenientObject<MessageError<'a>>,
     path: LenientObject<MessagePaths<'a>>,
     /// In the first versions.
@@ -235,6 +239,7 @@ struct LegacyAnswer<'a> {
     #[serde(rename = "modelID")]
     model: Text<'a>,
     tokens: LenientObject<OpenCodeTokens>,
+    cost: LenientNumber,
     path: LenientObject<MessagePaths<'a>>,
 }
 
@@ -392,6 +397,7 @@ impl<'a> MessageInfo<'a> {
             let answer = metadata.assistant.0.unwrap_or_default();
             self.model = answer.model;
             self.tokens = answer.tokens;
+            self.cost = answer.cost;
             self.path = answer.path;
             self.time = metadata.time;
             self.error = metadata.error;
@@ -426,6 +432,7 @@ impl<'a> MessageInfo<'a> {
             }
             "assistant" => {
                 feed.head.add_model(&self.model);
+                feed.head.add_stated_cost(self.cost.0);
                 let usage = self.tokens.0.as_ref().and_then(OpenCodeTokens::usage);
                 let speaker =
                     MessageContext { usage, ..MessageContext::new(EventOrigin::Agent, time) };
@@ -452,7 +459,7 @@ mod tests {
 
     /// 1 human turn, 2 model calls, 3 calls: one worked, one ended with code 2, one was refused.
     const USER: &str = r#"{"id":"msg_1","role":"user","time":{"created":1767225601000}}"#;
-    const ANSWER: &str = r#"{"id":"msg_2","role":"assistant","modelID":"m-1","time":{"created":1767225602000},"tokens":{"input":10,"output":5,"reasoning":1,"cache":{"read":100,"write":7}}}"#;
+    const ANSWER: &str = r#"{"id":"msg_2","role":"assistant","modelID":"m-1","cost":0.25,"time":{"created":1767225602000},"tokens":{"input":10,"output":5,"reasoning":1,"cache":{"read":100,"write":7}}}"#;
     const LAST: &str = r#"{"id":"msg_3","role":"assistant","modelID":"m-1","time":{"created":1767225603000},"error":{"name":"MessageAbortedError","data":{"message":"stopped"}}}"#;
     const PARTS: [(&str, &str); 8] = [
         ("msg_1", r#"{"type":"text","text":"fix it"}"#),
@@ -522,6 +529,7 @@ mod tests {
             Some(TokenCounts { input: 17, output: 6, cached: 100 })
         );
         assert_eq!(session.head.unknown_blocks.total(), 1);
+        assert_eq!(session.head.stated_cost, Some(0.25));
     }
 
     fn exported() -> String {

@@ -19,7 +19,7 @@ pub(crate) struct JsonOutline {
 
 pub(crate) const MARKS: [&str; 8] =
     ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version", "id"];
-pub(crate) const INNER: [&str; 15] = [
+pub(crate) const INNER: [&str; 17] = [
     "context",
     "data",
     "spans",
@@ -35,6 +35,8 @@ pub(crate) const INNER: [&str; 15] = [
     "parts",
     "input",
     "output",
+    "v",
+    "contents",
 ];
 
 impl JsonOutline {

@@ -19,7 +19,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
-use record::{PiEntry, PiMessage};
+use record::{PiEntry, PiMessage, PiTokens};
 use tree::EntryTree;
 
 /// The entry in the table of formats.
@@ -131,6 +131,7 @@ impl<'a> PiMessage<'a> {
             "user" => user(self.content.text),
             "assistant" => {
                 feed.head.add_model(&self.model);
+                feed.head.add_stated_cost(self.usage.0.as_ref().and_then(PiTokens::cost));
                 self.assistant()
             }
             "toolResult" => {

@@ -9,7 +9,7 @@ use super::{Text, ToolCall};
 use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::content::MediaInfo;
 use crate::time::Moment;
-use crate::wire::{JsonText, LenientFlag, LenientInt, LenientObject, each};
+use crate::wire::{JsonText, LenientFlag, LenientInt, LenientNumber, LenientObject, each};
 
 /// A header or an entry.
 #[derive(Deserialize, Default)]
@@ -70,6 +70,20 @@ pub(super) struct PiTokens {
     pub(super) output: LenientInt,
     pub(super) cache_read: LenientInt,
     pub(super) cache_write: LenientInt,
+    cost: LenientObject<PiCost>,
+}
+
+/// Cost of one model call, in USD.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PiCost {
+    total: LenientNumber,
+}
+
+impl PiTokens {
+    pub(super) fn cost(&self) -> Option<f64> {
+        self.cost.0.as_ref().and_then(|cost| cost.total.0)
+    }
 }
 
 /// `content` of a message: a string or a list of blocks.

@@ -22,7 +22,7 @@ use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCa
 use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
-use super::wire::{JsonValue, LenientInt, LenientObject, each};
+use super::wire::{JsonValue, LenientInt, LenientNumber, LenientObject, each};
 use crate::chat::formats::has_role;
 use crate::entry::FormatEntry;
 use crate::outline::JsonOutline;
@@ -218,11 +218,13 @@ struct SweInfo<'a> {
 struct ModelStats {
     tokens_sent: LenientInt,
     tokens_received: LenientInt,
+    instance_cost: LenientNumber,
 }
 
 impl SweInfo<'_> {
     fn note(self, feed: &mut SessionFeed<'_>) {
         if let Some(stats) = self.model_stats.0 {
+            feed.head.add_stated_cost(stats.instance_cost.0);
             let (input, output) = (stats.tokens_sent.count(), stats.tokens_received.count());
             feed.head.usage =
                 (input + output > 0).then_some(TokenCounts { input, output, cached: 0 });

@@ -248,7 +248,10 @@ impl DocumentReader for SpanCollector {
         let mut rest = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             // Read element by element, because these lists may be huge.
-            if LISTS.contains(&key.as_str()) {
+            if self.kind == TraceKind::Langfuse && key == "observations" {
+                let trace = rest.get("id").cloned();
+                map.next_value_seed(each(|part| self.take_part(&part, trace.as_ref(), feed)))?;
+            } else if LISTS.contains(&key.as_str()) {
                 map.next_value_seed(each(|value: Value| self.take(&value, feed)))?;
             } else {
                 rest.insert(key, map.next_value()?);
@@ -271,12 +274,33 @@ impl SpanCollector {
             feed.notes.bad_records += 1;
             return;
         };
-        for list in LISTS.iter().filter_map(|name| fields.get(*name)?.as_array()) {
+        for (name, list) in
+            LISTS.iter().filter_map(|name| Some((name, fields.get(*name)?.as_array()?)))
+        {
             for inner in list {
-                self.take(inner, feed);
+                match (self.kind, *name) {
+                    (TraceKind::Langfuse, "observations") => {
+                        self.take_part(inner, fields.get("id"), feed);
+                    }
+                    _ => self.take(inner, feed),
+                }
             }
         }
         self.take_record(value, feed);
+    }
+
+    /// Takes an observation inside a trace of Langfuse, which may not repeat the trace's id. Lists
+    /// of traces name only the ids of observations.
+    fn take_part(&mut self, part: &Value, trace: Option<&Value>, feed: &mut SessionFeed<'_>) {
+        match (part, trace) {
+            (Value::String(_), _) => feed.notes.ignored_records += 1,
+            (Value::Object(fields), Some(trace)) if !fields.contains_key("traceId") => {
+                let mut fields = fields.clone();
+                fields.insert("traceId".to_owned(), trace.clone());
+                self.take(&Value::Object(fields), feed);
+            }
+            _ => self.take(part, feed),
+        }
     }
 
     fn take_record(&mut self, value: &Value, feed: &mut SessionFeed<'_>) {

@@ -223,6 +223,30 @@ fn a_trace_without_generations_tells_what_it_was_asked() {
     assert_eq!(said(&found[0]), [(EventRole::User, "hi", 0), (EventRole::Assistant, "hello", 0)]);
 }
 
+/// A trace as the interface gives it: 1 human turn, 1 answer, 1 call that worked, all in one
+/// conversation, from observations inside it, one of which does not name the trace.
+#[test]
+fn a_trace_of_langfuse_with_its_observations() {
+    let trace = r#"{"id":"t1","name":"n","timestamp":"2026-01-01T00:00:00Z","sessionId":"s1","input":"look","output":"I look.","observations":[
+  {"id":"o1","type":"GENERATION","startTime":"2026-01-01T00:00:01.000Z","model":"m-1","input":[{"role":"user","content":"look"}],"output":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}},
+  {"id":"o2","traceId":"t1","type":"TOOL","name":"ls","startTime":"2026-01-01T00:00:03.000Z","input":{},"output":"a.rs","metadata":{"tool_call_id":"c1"}}]}"#;
+    for text in [trace.to_owned(), format!("[{trace}]"), format!("{{\"data\":[{trace}]}}")] {
+        let found = sessions(SessionFormat::Langfuse, &text);
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(found[0].head.id, "s1");
+        let expected = [
+            (EventRole::User, "look", 0),
+            (EventRole::Assistant, "I look.", 1),
+            (EventRole::Tool, "", 0),
+        ];
+        assert_eq!(said(&found[0]), expected);
+        assert_eq!(outcomes(&found[0]), [("ls", ToolOutcome::Ok, "a.rs")]);
+    }
+    let listed = r#"{"data":[{"id":"t1","timestamp":"2026-01-01T00:00:00Z","input":"hi","output":"hello","observations":["o1","o2"]}]}"#;
+    let found = sessions(SessionFormat::Langfuse, listed);
+    assert_eq!(said(&found[0]), [(EventRole::User, "hi", 0), (EventRole::Assistant, "hello", 0)]);
+}
+
 #[test]
 fn damage_does_no_harm() {
     survives_damage(SessionFormat::OpenTelemetry, gen_ai().as_bytes());

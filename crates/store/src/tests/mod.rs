@@ -104,6 +104,9 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
             lineage: SessionLineage::default(),
             rewinds: 2,
             spent: Vec::new(),
+            copied: Vec::new(),
+            copied_from: None,
+            stated_cost: None,
         },
     }
 }

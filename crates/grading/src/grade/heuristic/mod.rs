@@ -117,6 +117,7 @@ impl RuleGrader<'_> {
     fn grade(&self, head: SessionHead, tally: SessionTally, is_subagent: bool) -> GradingResult {
         let said = tally.request.as_ref().map_or("", |request| &request.text);
         let session_kind = SessionKind::classify(&head, is_subagent, said);
+        let copied = tally.spending.copied_model_tokens(&head);
         let spent = tally.spending.clone().into_model_tokens(&head);
         let session_id = head.id;
         let Some(request) = &tally.request else {
@@ -205,6 +206,9 @@ impl RuleGrader<'_> {
                 lineage: head.lineage,
                 rewinds: head.rewinds,
                 spent,
+                copied,
+                copied_from: head.copied_from,
+                stated_cost: head.stated_cost,
                 errors,
                 tools: tally.tools,
             },

@@ -1,0 +1,223 @@
+//! Reads the output of `droid exec --output-format stream-json`, Factory's agent: JSON lines of
+//! messages, reasoning, calls and results.
+
+use serde::Deserialize;
+
+use super::SessionReadError;
+use super::blocks::{ContentBlocks, MessageContext};
+use super::event::{EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome};
+use super::failure;
+use super::feed::SessionFeed;
+use super::source::SessionSource;
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
+use crate::entry::FormatEntry;
+
+/// The entry in the table of formats.
+pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: |value| match value.mark("type") {
+        // The first line of Claude Code's output has more keys.
+        "system" => {
+            value.has("subtype")
+                && value.has("session_id")
+                && !value.has("permissionMode")
+                && !value.has("mcp_servers")
+                && !value.has("apiKeySource")
+        }
+        "message" => !value.mark("role").is_empty() && value.has("text") && value.has("session_id"),
+        "tool_call" | "tool_result" => value.has("toolId") && value.has("session_id"),
+        "completion" => value.has("finalText"),
+        _ => false,
+    },
+    ..FormatEntry::new(read)
+};
+
+/// Reads one session.
+fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
+    "factory".clone_into(&mut feed.head.agent);
+    let mut run = DroidRun::default();
+    let mut lines = source.lines()?;
+    let mut scratch = String::new();
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        if let Some(event) = line.parse::<DroidEvent<'_>>(&mut scratch, &mut feed.notes) {
+            run.event(event, feed);
+        }
+    }
+    run.flush(feed);
+    Ok(())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct DroidEvent<'a> {
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    role: Text<'a>,
+    id: Text<'a>,
+    text: Text<'a>,
+    timestamp: Moment,
+    #[serde(rename = "session_id")]
+    session_id: Text<'a>,
+    cwd: Text<'a>,
+    model: Text<'a>,
+    tool_id: Text<'a>,
+    tool_name: Text<'a>,
+    parameters: JsonText,
+    is_error: LenientFlag,
+    value: JsonText,
+    final_text: Text<'a>,
+    usage: LenientObject<DroidTokens>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct DroidTokens {
+    input_tokens: LenientInt,
+    output_tokens: LenientInt,
+    cache_read_input_tokens: LenientInt,
+    cache_creation_input_tokens: LenientInt,
+}
+
+/// The answer that is being assembled: what is said and called before the next result.
+#[derive(Default)]
+struct DroidRun {
+    blocks: ContentBlocks<'static>,
+    time: Option<jiff::Timestamp>,
+    /// Id of the last reasoning, which may be written twice.
+    thought: String,
+    last_text: String,
+}
+
+impl DroidRun {
+    fn event(&mut self, event: DroidEvent<'_>, feed: &mut SessionFeed<'_>) {
+        if feed.head.id.is_empty() {
+            event.session_id.as_str().clone_into(&mut feed.head.id);
+        }
+        feed.record_time(event.timestamp);
+        let time = event.timestamp.0;
+        match event.kind.as_str() {
+            "system" => {
+                feed.head.cwd = feed.head.cwd.take().or(event.cwd.line(400));
+                feed.head.add_model(&event.model);
+            }
+            "message" if event.role.as_str() == "user" => {
+                self.flush(feed);
+                feed.send_text(EventRole::User, EventOrigin::Human, event.text, time);
+            }
+            "message" => {
+                self.start(time, feed);
+                event.text.as_str().clone_into(&mut self.last_text);
+                self.blocks.say(event.text.into_owned());
+            }
+            "reasoning" => {
+                if event.id.is_empty() || self.thought != event.id.as_str() {
+                    event.id.as_str().clone_into(&mut self.thought);
+                    self.start(time, feed);
+                    self.blocks.think(event.text.into_owned());
+                }
+            }
+            "tool_call" => {
+                self.start(time, feed);
+                let name = if event.tool_name.is_empty() { event.tool_id } else { event.tool_name };
+                self.blocks.call(ToolCall {
+                    id: event.id.into_owned(),
+                    name: name.into_owned(),
+                    arguments: event.parameters.0,
+                });
+            }
+            "tool_result" => {
+                let mut result = failure::result_of(event.value.0);
+                result.outcome = match event.is_error.0 {
+                    Some(true) => ToolOutcome::Failed,
+                    Some(false) if result.outcome != ToolOutcome::Failed => ToolOutcome::Ok,
+                    _ => result.outcome,
+                };
+                result.call_id = event.id.into_owned();
+                self.blocks.result(result);
+            }
+            "completion" => {
+                // It repeats the last message.
+                if self.last_text != event.final_text.as_str() {
+                    self.start(time, feed);
+                    self.blocks.say(event.final_text.into_owned());
+                }
+                feed.head.usage = event.usage.0.map(|usage| TokenCounts {
+                    input: usage.input_tokens.count() + usage.cache_creation_input_tokens.count(),
+                    output: usage.output_tokens.count(),
+                    cached: usage.cache_read_input_tokens.count(),
+                });
+            }
+            kind => {
+                feed.count_unknown(kind);
+                feed.notes.ignored_records += 1;
+            }
+        }
+    }
+
+    /// Begins the next answer if results have ended this one.
+    fn start(&mut self, time: Option<jiff::Timestamp>, feed: &mut SessionFeed<'_>) {
+        if self.blocks.has_results() {
+            self.flush(feed);
+        }
+        self.time = self.time.or(time);
+    }
+
+    fn flush(&mut self, feed: &mut SessionFeed<'_>) {
+        let (blocks, time) = (std::mem::take(&mut self.blocks), self.time.take());
+        if !blocks.is_empty() {
+            blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::survives_damage;
+    use super::super::{SessionCollector, SessionFormat, read};
+    use super::*;
+
+    /// 1 human turn, 2 model calls, 1 call that failed.
+    const FIXTURE: &str = r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s-1","model":"m-1","tools":[]}
+{"type":"message","role":"user","id":"u1","text":"fix it","timestamp":1777493100000,"session_id":"s-1"}
+{"type":"reasoning","id":"r1","text":"hm","timestamp":1777493101000,"session_id":"s-1"}
+{"type":"reasoning","id":"r1","text":"hm","timestamp":1777493101000,"session_id":"s-1"}
+{"type":"message","role":"assistant","id":"a1","text":"I look.","timestamp":1777493102000,"session_id":"s-1"}
+{"type":"tool_call","id":"c1","messageId":"a1","toolId":"Execute","toolName":"Execute","parameters":{"command":"make"},"timestamp":1777493102000,"session_id":"s-1"}
+{"type":"tool_result","id":"c1","messageId":"m","toolId":"Execute","isError":true,"value":"no rule","timestamp":1777493103000,"session_id":"s-1"}
+{"type":"message","role":"assistant","id":"a2","text":"Fixed.","timestamp":1777493104000,"session_id":"s-1"}
+{"type":"completion","finalText":"Fixed.","numTurns":2,"session_id":"s-1","usage":{"input_tokens":10,"output_tokens":3,"cache_read_input_tokens":4,"cache_creation_input_tokens":2}}
+"#;
+
+    #[test]
+    fn the_fixture_has_its_counted_totals() {
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("run.jsonl", FIXTURE), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (SessionFormat::FactoryStream, 1));
+        let session = collector.into_sessions().remove(0);
+        let head = &session.head;
+        assert_eq!((head.id.as_str(), head.cwd.as_deref()), ("s-1", Some("/w")));
+        assert_eq!(head.usage, Some(TokenCounts { input: 12, output: 3, cached: 4 }));
+        let said: Vec<_> = session
+            .events
+            .iter()
+            .map(|event| (event.role, event.text.as_str(), event.calls.len()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (EventRole::User, "fix it", 0),
+                (EventRole::Assistant, "I look.", 1),
+                (EventRole::Tool, "", 0),
+                (EventRole::Assistant, "Fixed.", 0),
+            ]
+        );
+        assert_eq!(session.events[1].reasoning.as_str(), "hm");
+        assert_eq!(session.events[2].results[0].outcome, ToolOutcome::Failed);
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(SessionFormat::FactoryStream, FIXTURE.as_bytes());
+    }
+}
