@@ -107,7 +107,51 @@ fn the_wheel_in_an_empty_virtual_environment() {
     assert_eq!(version, format!("selftest {}\n", env!("CARGO_PKG_VERSION")));
     let installed = files(&venv.join("lib"));
     assert!(installed.iter().any(|file| file.ends_with("sboms/selftest.cyclonedx.json")));
+    python_grades(&venv.join("bin/python3"), folder.path());
     first_run(&fresh(&venv.join("bin/selftest"), &[]));
+}
+
+/// Uses the wheel's Python module as `docs/spec/session-grades.md#library` states it.
+fn python_grades(python: &Path, folder: &Path) {
+    let session = r#"{"session_start": "2026-11-20T10:00:00Z", "session_id": "s1", "messages": [
+        {"role": "user", "content": "fix the login"},
+        {"role": "assistant", "content": "Done: the login works again."}]}"#;
+    fs::write(folder.join("s1.json"), session).unwrap();
+    let script = r#"
+import sys
+from agent_selftest import SelfGrader, SelftestError
+
+folder = sys.argv[1]
+grader = SelfGrader([f"{folder}/s1.json"], database=f"{folder}/grades.db", project=folder)
+grades = grader.grade_latest_sessions(5)
+assert [grade["session_id"] for grade in grades] == ["s1"], grades
+assert grades[0]["task_completed"] is True, grades
+assert grader.grade_latest_sessions(5) == []
+types = grader.identify_patterns(days=36500)["task_types"]
+assert [(one["task_type"], one["sessions"]) for one in types] == [("debugging", 1)], types
+assert grader.get_task_score("debugging", days=36500) == types[0]["score"] > 0
+assert grader.get_task_score("research", days=36500) is None
+assert grader.generate_weekly_report("2026-W47")["summary"]["sessions"] == 1
+assert grader.generate_weekly_report("2020-W01") is None
+assert grader.get_grades_summary(days=36500).startswith("1 session"), grader.get_grades_summary(36500)
+for method in [SelfGrader, *(value for name, value in vars(SelfGrader).items() if name[0] != "_")]:
+    assert method.__doc__, method
+try:
+    SelfGrader(program=f"{folder}/grades.db").get_grades_summary()
+    raise AssertionError("a database is no program")
+except OSError:
+    pass
+try:
+    grader.generate_weekly_report("no week")
+    raise AssertionError("no week is reported")
+except SelftestError as error:
+    assert error.exit_code == 2, error
+"#;
+    let mut run = Command::new(python);
+    run.args(["-c", script]).arg(folder).env("SELFTEST_NOW", "2026-11-22T23:50:00Z");
+    done(run.env_remove("DATABASE_URL").env_remove("SELFTEST_CONFIG"));
+    let installed = files(&python.parent().unwrap().with_file_name("lib"));
+    assert!(installed.iter().any(|file| file.ends_with("agent_selftest/py.typed")));
 }
 
 #[test]
