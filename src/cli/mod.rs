@@ -191,7 +191,7 @@ pub enum Command {
         #[command(subcommand)]
         action: BaselineAction,
     },
-    /// Check suites and evals.json files, or freeze the cases of a run in a suite
+    /// Check suites, convert those of other programs, or freeze the cases of a run
     Suite {
         /// The action.
         #[command(subcommand)]

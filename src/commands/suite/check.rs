@@ -15,8 +15,8 @@ use selftest_config as config;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::suggest::propose;
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
 use crate::progress::FileProgress;
@@ -26,13 +26,16 @@ use crate::ui::{eprint, print};
 /// Options of `suite check`.
 #[derive(Debug, Args)]
 pub struct SuiteCheckArgs {
-    /// A suite, an evals.json, tests of promptfoo (.yaml), samples of Inspect (.jsonl), the folder of
-    /// a skill, or a tree of skills. With -v, each sentence is listed with its check
+    /// A suite of selftest or of another program, or a folder: every suite in it. With -v, each
+    /// sentence is listed with its check
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
     /// Print a JSON array with one object for each file
     #[arg(long)]
     pub json: bool,
+    /// Propose checks by rules for what is left to the judge, as a diff to read and to apply
+    #[arg(long, conflicts_with = "json")]
+    pub suggest: bool,
 }
 
 /// Most lines of one sort for each file, without `--verbose`.
@@ -76,6 +79,9 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
         }
     }
     files.dedup();
+    if arguments.suggest {
+        return suggest_checks(&files);
+    }
     let progress = FileProgress::new(&project, files.len());
     let checked: Vec<FileCheck> = files
         .iter()
@@ -98,6 +104,30 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
         return Ok(Exit::NothingRan);
     }
     Ok(Exit::Passed)
+}
+
+/// Prints the proposals for all files as one diff, and on stderr how much they would decide.
+fn suggest_checks(files: &[PathBuf]) -> Result<Exit, AppError> {
+    let (mut all, mut decided, mut proposed) = (0, 0, 0);
+    for path in files {
+        let Ok(file) = folder::read_file(path) else { continue };
+        let counts = file.counts();
+        all += counts.typed + counts.rule + counts.judge + counts.unknown;
+        decided += counts.typed + counts.rule;
+        let found = propose(path, &file);
+        proposed += found.proposed;
+        print(&found.diff)?;
+        if let Some(note) = found.note {
+            eprint(&format!("{}: {note}\n", path.display()));
+        }
+    }
+    eprint(&format!(
+        "decided without a model: {decided} of {}, {} with these proposals\n\
+         each is a guess by rules: read it, and apply the diff with `patch -p0`\n",
+        plural(all as u64, "demand"),
+        decided + proposed
+    ));
+    Ok(if all == 0 { Exit::NothingRan } else { Exit::Passed })
 }
 
 fn check_file(project: &Project, path: &Path) -> FileCheck {
@@ -143,15 +173,7 @@ fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
         return None;
     }
     let text = std::fs::read_to_string(path).ok()?;
-    // A text that cannot be read has the better messages there.
-    let is_ours = serde_yaml::from_str::<Value>(&text).map_or(true, |document| {
-        let cases = document.get("cases").and_then(Value::as_array).into_iter().flatten();
-        let is_of_suite =
-            |case: &Value| ["expect", "scenario"].iter().any(|key| case.get(key).is_some());
-        let mut cases = cases.filter(|case| is_of_suite(case));
-        let has = |key: &str| document.get(key).is_some();
-        document.is_null() || has("version") && has("cases") || cases.next().is_some()
-    });
+    let is_ours = config::suite::is_selftest_suite(path);
     is_ours.then(|| config::suite::parse(path, text).map_err(|errors| errors.render(false)))
 }
 
@@ -230,7 +252,7 @@ fn text(files: &[FileCheck], verbose: bool) -> String {
     if files.len() > 1 {
         let sum = |number: fn(&FileCheck) -> usize| files.iter().map(number).sum::<usize>();
         text += &format!(
-            "{}: {}, {}, {} typed, {} by rule, {} for the judge, {} unknown\n",
+            "{}: {}, {}, {} typed, {} by rule, {} for the judge, {} unknown{}\n",
             plural(files.len() as u64, "file"),
             plural(sum(|file| file.cases) as u64, "case"),
             routing(sum(|file| file.routing)),
@@ -238,9 +260,24 @@ fn text(files: &[FileCheck], verbose: bool) -> String {
             sum(|file| file.checks.rule),
             sum(|file| file.checks.judge),
             sum(|file| file.checks.unknown),
+            decided(
+                sum(|file| file.checks.typed + file.checks.rule),
+                sum(|file| {
+                    let DemandCounts { typed, rule, judge, unknown } = file.checks;
+                    typed + rule + judge + unknown
+                }),
+            ),
         );
     }
     text
+}
+
+/// Says how much needs no model.
+fn decided(decided: usize, all: usize) -> String {
+    if all == 0 {
+        return String::new();
+    }
+    format!("; {decided} of {} decided without a model", plural(all as u64, "demand"))
 }
 
 fn routing(count: usize) -> String {
@@ -257,6 +294,7 @@ fn numbers(file: &FileCheck) -> String {
         numbers += &format!(
             "; checks: {typed} typed, {rule} by rule, {judge} for the judge, {unknown} unknown"
         );
+        numbers += &decided(typed + rule, typed + rule + judge + unknown);
     }
     if file.without_checks > 0 {
         numbers += &format!("; {} without a check", file.without_checks);

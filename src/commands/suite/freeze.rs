@@ -60,7 +60,8 @@ pub(super) fn execute(
     Ok(Exit::Passed)
 }
 
-fn create(path: &PathBuf, text: &str) -> Result<(), AppError> {
+/// Writes a new file, and the folders above it.
+pub(super) fn create(path: &Path, text: &str) -> Result<(), AppError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;

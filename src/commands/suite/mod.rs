@@ -1,12 +1,15 @@
-//! `selftest suite`: checks suites, freezes the cases of a run.
+//! `selftest suite`: checks and converts suites, freezes the cases of a run.
 
 mod check;
+mod convert;
 mod freeze;
+mod suggest;
 
 use std::path::PathBuf;
 
 use check::SuiteCheckArgs;
 use clap::Subcommand;
+use convert::ExportTarget;
 use selftest_app::AppError;
 
 use crate::args::GlobalArgs;
@@ -18,6 +21,25 @@ pub enum SuiteAction {
     /// List what each file would run, what decides each case, and what cannot be used. Runs nothing
     #[command(after_help = CHECK_EXITS)]
     Check(SuiteCheckArgs),
+    /// Write a suite of another program as one of selftest
+    Convert {
+        /// The suite: `suite check` says which programs are known
+        path: PathBuf,
+        /// Write it here; it is an answer key [default: stdout]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Write a suite in the form of another program
+    Export {
+        /// The form
+        #[arg(long, value_name = "FORM")]
+        to: ExportTarget,
+        /// The suite, of selftest or of another program
+        path: PathBuf,
+        /// Write it here; for harbor a folder [default: stdout]
+        #[arg(long, value_name = "PATH")]
+        output: Option<PathBuf>,
+    },
     /// Freeze the cases of a run in a suite file, to run them again with --suite
     Freeze {
         /// Id of the run, its JSON report, or `latest`
@@ -38,6 +60,10 @@ Exit codes:
 pub(super) fn execute(action: &SuiteAction, global: &GlobalArgs) -> Result<Exit, AppError> {
     match action {
         SuiteAction::Check(args) => check::execute(args, global),
+        SuiteAction::Convert { path, output } => convert::convert(path, output.as_deref(), global),
+        SuiteAction::Export { to, path, output } => {
+            convert::export_to(*to, path, output.as_deref(), global)
+        }
         SuiteAction::Freeze { run, output } => freeze::execute(run, output.as_deref(), global),
     }
 }
