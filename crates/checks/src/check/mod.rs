@@ -130,6 +130,9 @@ fn flow_entries(entries: &serde_json::Map<String, Value>) -> String {
     entries.join(", ")
 }
 
+/// Words that some readers of YAML take for another value than a text.
+const RESERVED: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+
 /// Returns true if a text needs no quotes: YAML reads it as the same text, within a list too.
 fn is_plain(text: &str) -> bool {
     // `14` and `1e3` would be numbers, `14 days` is not.
@@ -139,7 +142,7 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(|c: char| c.is_control() || ",[]{}#\"".contains(c))
         && !text.contains(": ")
         && !is_number_like
-        && !["null", "true", "false"].contains(&text.to_ascii_lowercase().as_str())
+        && !RESERVED.contains(&text.to_ascii_lowercase().as_str())
 }
 
 /// Returns the distinct commands in these checks, which must run before deciding.
