@@ -157,7 +157,9 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
     Some(match kind {
         CheckKind::Contains(text) => json!({"type": "contains", "value": text}),
         CheckKind::NotContains(text) => json!({"type": "not-contains", "value": text}),
-        CheckKind::Regex(pattern) => json!({"type": "regex", "value": javascript(pattern.as_str())?}),
+        CheckKind::Regex(pattern) => {
+            json!({"type": "regex", "value": javascript(pattern.as_str())?})
+        }
         CheckKind::NotRegex(pattern) => {
             json!({"type": "not-regex", "value": javascript(pattern.as_str())?})
         }
@@ -197,7 +199,8 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
 
 /// Returns a pattern as JavaScript reads it; `None` if that has no such flags.
 fn javascript(pattern: &str) -> Option<&str> {
-    (!pattern.contains("(?") || pattern.contains("(?:") && !pattern.contains("(?i")).then_some(pattern)
+    (!pattern.contains("(?") || pattern.contains("(?:") && !pattern.contains("(?i"))
+        .then_some(pattern)
 }
 
 fn harbor(suite: &Suite) -> ExportedSuite {
@@ -205,7 +208,8 @@ fn harbor(suite: &Suite) -> ExportedSuite {
     for case in &suite.cases {
         let id = &case.scenario.id;
         let (sentences, checks) = demands(case);
-        let lines: Vec<Option<String>> = checks.iter().map(|check| shell_test(&check.kind)).collect();
+        let lines: Vec<Option<String>> =
+            checks.iter().map(|check| shell_test(&check.kind)).collect();
         let why = if !case.scenario.follow_ups.is_empty() {
             Some("it has several messages".to_owned())
         } else if let Some(sentence) = sentences.first() {
@@ -225,7 +229,8 @@ fn harbor(suite: &Suite) -> ExportedSuite {
         let config = format!(
             "version = \"1.0\"\n\n[verifier]\ntimeout_sec = 120.0\n\n[agent]\ntimeout_sec = {seconds:.1}\n\n[environment]\ncpus = 1\nmemory_mb = 2048\n"
         );
-        let tests: String = lines.into_iter().flatten().map(|line| format!("{line} || fail=1\n")).collect();
+        let tests: String =
+            lines.into_iter().flatten().map(|line| format!("{line} || fail=1\n")).collect();
         let script = format!(
             "#!/bin/bash\ncd /app || exit 1\nfail=0\n{tests}mkdir -p /logs/verifier\necho $((1 - fail)) > /logs/verifier/reward.txt\n"
         );
@@ -257,11 +262,13 @@ fn shell_test(kind: &CheckKind) -> Option<String> {
         }
         CheckKind::Not(inner) => format!("! {}", shell_test(&inner.kind)?),
         CheckKind::All(checks) => {
-            let all: Option<Vec<String>> = checks.iter().map(|check| shell_test(&check.kind)).collect();
+            let all: Option<Vec<String>> =
+                checks.iter().map(|check| shell_test(&check.kind)).collect();
             format!("{{ {}; }}", all?.join(" && "))
         }
         CheckKind::Any(checks) => {
-            let all: Option<Vec<String>> = checks.iter().map(|check| shell_test(&check.kind)).collect();
+            let all: Option<Vec<String>> =
+                checks.iter().map(|check| shell_test(&check.kind)).collect();
             format!("{{ {}; }}", all?.join(" || "))
         }
         _ => return None,
@@ -299,7 +306,8 @@ mod tests {
         let counts = file.counts();
         assert_eq!((counts.typed, counts.judge, counts.unknown), (4, 1, 0), "{file:?}");
         let of_file = file.cases[1].demands.iter().filter_map(|demand| demand.decider.check());
-        let wanted: Vec<&CheckKind> = suite().cases.leak()[1].checks.iter().map(|it| &it.kind).collect();
+        let wanted: Vec<&CheckKind> =
+            suite().cases.leak()[1].checks.iter().map(|it| &it.kind).collect();
         assert_eq!(of_file.map(|check| &check.kind).collect::<Vec<_>>(), wanted);
     }
 
@@ -322,7 +330,12 @@ mod tests {
         let paths: Vec<&str> = exported.files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(
             paths,
-            ["file/task.toml", "file/instruction.md", "file/environment/Dockerfile", "file/tests/test.sh"]
+            [
+                "file/task.toml",
+                "file/instruction.md",
+                "file/environment/Dockerfile",
+                "file/tests/test.sh"
+            ]
         );
         let script = &exported.files[3].1;
         assert!(script.contains(r"test -e 'it'\''s.md' || fail=1"), "{script}");

@@ -56,9 +56,8 @@ static SKILL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Words before "skill" that are no name.
-const NOT_NAMES: [&str; 12] = [
-    "the", "a", "this", "that", "right", "correct", "wrong", "other", "same", "any", "new", "no",
-];
+const NOT_NAMES: [&str; 12] =
+    ["the", "a", "this", "that", "right", "correct", "wrong", "other", "same", "any", "new", "no"];
 
 fn skill_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
     let found = SKILL.captures(sentence.trim())?;
@@ -338,7 +337,9 @@ static FORMS: LazyLock<Vec<SentenceForm>> = LazyLock::new(|| {
                 let text = s.quoted(f, "l").or_else(|| s.quoted(f, "m"))?;
                 let text = regex::escape(text.trim_start_matches(['#', ' ']));
                 // A heading of Markdown, bold, numbered or plain.
-                let pattern = format!("(?im)^\\s*(?:#{{1,6}}\\s+|[-*]\\s+|\\d+[.)]\\s+)*[*_]*(?:\\d+[.)]\\s+)?{text}");
+                let pattern = format!(
+                    "(?im)^\\s*(?:#{{1,6}}\\s+|[-*]\\s+|\\d+[.)]\\s+)*[*_]*(?:\\d+[.)]\\s+)?{text}"
+                );
                 Some(json!({ "regex": pattern }))
             },
         ),
@@ -373,7 +374,8 @@ static FORMS: LazyLock<Vec<SentenceForm>> = LazyLock::new(|| {
         form(
             "(?:<answer> )?(?:contains no|has no|uses no|no|<not> (?:contain|use|have)(?: any)?) em[- ]?dash(?:es)?(?P<en>(?: or|,| and) en[- ]?dash(?:es)?)?",
             |_, f| {
-                let pattern = if f.name("en").is_some() { "[\u{2014}\u{2013}]" } else { "\u{2014}" };
+                let pattern =
+                    if f.name("en").is_some() { "[\u{2014}\u{2013}]" } else { "\u{2014}" };
                 Some(json!({ "not_regex": pattern }))
             },
         ),
@@ -388,7 +390,9 @@ static FORMS: LazyLock<Vec<SentenceForm>> = LazyLock::new(|| {
         form(
             "(?:<agent><not> (?:modify|change|edit|touch|alter)(?: any| the)? (?:project |source |existing )?files?|no (?:project |source |existing )?files? (?:is|are|was|were) (?:modified|changed|edited|touched))",
             |_, _| {
-                Some(json!({"all": [{"not": {"file_changed": "**"}}, {"not": {"file_deleted": "**"}}]}))
+                Some(
+                    json!({"all": [{"not": {"file_changed": "**"}}, {"not": {"file_deleted": "**"}}]}),
+                )
             },
         ),
         form(

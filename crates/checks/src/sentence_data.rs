@@ -39,7 +39,9 @@ fn regex(pattern: &str) -> Regex {
 
 /// A path of a data file. A key may follow after a dot.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?:[A-Za-z0-9_-][A-Za-z0-9_@.-]*/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*?\.(?:json|ya?ml|toml|csv)\b")
+    regex(
+        r"(?:[A-Za-z0-9_-][A-Za-z0-9_@.-]*/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*?\.(?:json|ya?ml|toml|csv)\b",
+    )
 });
 
 /// `FILE.key.other[0] === VALUE`, and the same without the file.
@@ -147,7 +149,10 @@ mod tests {
     #[test]
     fn only_one_file_can_be_meant() {
         let of = |texts: &[&str]| SentenceContext::of(texts.iter().copied(), None).data_file;
-        assert_eq!(of(&["Write caseplan.json", "caseplan.json.version === '1'"]).as_deref(), Some("caseplan.json"));
+        assert_eq!(
+            of(&["Write caseplan.json", "caseplan.json.version === '1'"]).as_deref(),
+            Some("caseplan.json")
+        );
         assert_eq!(of(&["Write a.json and b.yaml"]), None);
         assert_eq!(of(&["Write a plan"]), None);
     }
@@ -157,10 +162,19 @@ mod tests {
         let context = SentenceContext::of(["Write caseplan.json."], None);
         let none = SentenceContext::default();
         for (sentence, data) in [
-            ("caseplan.json.version === '27.0.0'", json!({"pointer": "/version", "equals": "27.0.0"})),
-            ("id matches /^case-[A-Za-z0-9]{10}$/", json!({"pointer": "/id", "matches": "^case-[A-Za-z0-9]{10}$"})),
+            (
+                "caseplan.json.version === '27.0.0'",
+                json!({"pointer": "/version", "equals": "27.0.0"}),
+            ),
+            (
+                "id matches /^case-[A-Za-z0-9]{10}$/",
+                json!({"pointer": "/id", "matches": "^case-[A-Za-z0-9]{10}$"}),
+            ),
             ("No 'root' wrapper key", json!({"pointer": "/root", "absent": true})),
-            ("stages[0].name is \"Triage\"", json!({"pointer": "/stages/0/name", "equals": "Triage"})),
+            (
+                "stages[0].name is \"Triage\"",
+                json!({"pointer": "/stages/0/name", "equals": "Triage"}),
+            ),
             ("`enabled` is true", json!({"pointer": "/enabled", "equals": true})),
             ("caseplan.json has a `version` field", json!({"pointer": "/version"})),
             ("caseplan.json is valid JSON", json!({})),

@@ -40,10 +40,14 @@ fn regex(pattern: &str) -> Regex {
 
 /// Words that turn a sentence around.
 static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"\b(?:not|no|never|none|without|avoids?|doesn't|don't|isn't|neither|nor|refuses?|instead of)\b")
+    regex(
+        r"\b(?:not|no|never|none|without|avoids?|doesn't|don't|isn't|neither|nor|refuses?|instead of)\b",
+    )
 });
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?:[\w@-][\w@.-]*/)*[\w@-]+\.(?:md|txt|json|ya?ml|toml|csv|html|css|jsx?|tsx?|py|rs|go|java|rb|sh|sql|svg|png|pdf|docx|xlsx|pptx|xml|sv|ipynb)\b")
+    regex(
+        r"(?:[\w@-][\w@.-]*/)*[\w@-]+\.(?:md|txt|json|ya?ml|toml|csv|html|css|jsx?|tsx?|py|rs|go|java|rb|sh|sql|svg|png|pdf|docx|xlsx|pptx|xml|sv|ipynb)\b",
+    )
 });
 
 /// "Does not make code edits", "No files changed".
@@ -59,7 +63,9 @@ fn no_changes(sentence: &str) -> Option<Value> {
 /// "Creates a.md with …", "a.md contains `x`".
 fn written_file(sentence: &str) -> Option<Value> {
     static VERB: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"\b(?:creates?|writes?|generates?|produces?|saves?|adds?|outputs?|updates?|edits?|modif(?:y|ies)|exists?|created|written|generated|saved|updated)\b")
+        regex(
+            r"\b(?:creates?|writes?|generates?|produces?|saves?|adds?|outputs?|updates?|edits?|modif(?:y|ies)|exists?|created|written|generated|saved|updated)\b",
+        )
     });
     let mut paths = PATH.find_iter(sentence);
     let path = paths.next()?.as_str();
@@ -81,7 +87,9 @@ fn written_file(sentence: &str) -> Option<Value> {
 /// "Runs `npm test`".
 fn command(sentence: &str) -> Option<Value> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"^(?:the agent |agent )?(?:runs?|executes?|invokes?|calls?|uses?|ran|executed) (?:the )?(?:command )?`(?P<line>[^`]+)`")
+        regex(
+            r"^(?:the agent |agent )?(?:runs?|executes?|invokes?|calls?|uses?|ran|executed) (?:the )?(?:command )?`(?P<line>[^`]+)`",
+        )
     });
     if NEGATION.is_match(sentence) {
         return None;
@@ -93,10 +101,14 @@ fn command(sentence: &str) -> Option<Value> {
 /// "At least three recommendations", "roughly 110-210 words".
 fn counts(sentence: &str) -> Option<Value> {
     static RANGE: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"\b(?P<low>\d{1,5})\s*(?:-|–|to|and)\s*(?P<high>\d{1,5})\s+(?P<unit>words?|lines?|characters?|bullets?|items?|bullet points?|options?|alternatives?|recommendations?|examples?|steps?|questions?)\b")
+        regex(
+            r"\b(?P<low>\d{1,5})\s*(?:-|–|to|and)\s*(?P<high>\d{1,5})\s+(?P<unit>words?|lines?|characters?|bullets?|items?|bullet points?|options?|alternatives?|recommendations?|examples?|steps?|questions?)\b",
+        )
     });
     static BOUND: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"\b(?P<bound>at least|at most|no more than|fewer than|less than|under|exactly|up to|minimum of|maximum of|more than|>=|<=|≥|≤)\s*(?P<n>\d{1,5}|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+)?(?P<unit>words?|lines?|characters?|bullets?|items?|bullet points?|options?|alternatives?|recommendations?|examples?|steps?|questions?)\b")
+        regex(
+            r"\b(?P<bound>at least|at most|no more than|fewer than|less than|under|exactly|up to|minimum of|maximum of|more than|>=|<=|≥|≤)\s*(?P<n>\d{1,5}|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+)?(?P<unit>words?|lines?|characters?|bullets?|items?|bullet points?|options?|alternatives?|recommendations?|examples?|steps?|questions?)\b",
+        )
     });
     if NEGATION.is_match(&sentence.to_lowercase().replace("no more than", "")) {
         return None;
@@ -104,8 +116,7 @@ fn counts(sentence: &str) -> Option<Value> {
     if let Some(found) = RANGE.captures(sentence) {
         let number = |group: &str| found[group].parse::<u64>().ok();
         let (low, high) = (number("low")?, number("high")?);
-        return (low <= high)
-            .then(|| json!({ unit(&found["unit"]): {"min": low, "max": high} }));
+        return (low <= high).then(|| json!({ unit(&found["unit"]): {"min": low, "max": high} }));
     }
     let found = BOUND.captures(sentence)?;
     let number = number(&found["n"])?;
@@ -139,7 +150,9 @@ fn number(word: &str) -> Option<u64> {
 /// "Asks a clarifying question".
 fn question(sentence: &str) -> Option<Value> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"^(?:the agent |agent |the response |the answer )?(?:asks?|requests?|solicits?|prompts? (?:the )?user)\b|\b(?:clarifying|follow-up) questions?\b|\bwaits? for (?:approval|confirmation|the user)")
+        regex(
+            r"^(?:the agent |agent |the response |the answer )?(?:asks?|requests?|solicits?|prompts? (?:the )?user)\b|\b(?:clarifying|follow-up) questions?\b|\bwaits? for (?:approval|confirmation|the user)",
+        )
     });
     if !FORM.is_match(sentence) {
         return None;
@@ -155,8 +168,14 @@ fn format(sentence: &str) -> Option<Value> {
     static FORMS: LazyLock<[(Regex, Value); 5]> = LazyLock::new(|| {
         [
             (regex(r"\btable\b"), json!({"regex": r"(?m)^\s*\|.*\|"})),
-            (regex(r"\b(?:code block|code snippet|code example|fenced)\b"), json!({"regex": "```"})),
-            (regex(r"\b(?:bullet(?:ed)?|numbered) (?:list|points?)\b"), json!({"items": {"min": 1}})),
+            (
+                regex(r"\b(?:code block|code snippet|code example|fenced)\b"),
+                json!({"regex": "```"}),
+            ),
+            (
+                regex(r"\b(?:bullet(?:ed)?|numbered) (?:list|points?)\b"),
+                json!({"items": {"min": 1}}),
+            ),
             (regex(r"\bvalid json\b"), json!({"json": {}})),
             (regex(r"\b(?:mermaid|diagram)\b"), json!({"regex": r"(?i)```mermaid|-->|→|\+--"})),
         ]
@@ -169,8 +188,9 @@ fn format(sentence: &str) -> Option<Value> {
 
 /// Returns the quoted texts of a sentence.
 fn quoted(sentence: &str) -> Vec<&str> {
-    static QUOTED: LazyLock<Regex> =
-        LazyLock::new(|| regex(r#"`([^`]{1,120})`|"([^"]{1,120})"|“([^”]{1,120})”|(?:^|[\s(])'([^']{1,120})'"#));
+    static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"`([^`]{1,120})`|"([^"]{1,120})"|“([^”]{1,120})”|(?:^|[\s(])'([^']{1,120})'"#)
+    });
     QUOTED
         .captures_iter(sentence)
         .filter_map(|found| (1..5).find_map(|group| found.get(group)).map(|text| text.as_str()))
@@ -232,9 +252,40 @@ fn phrase(sentence: &str) -> Option<Value> {
 
 fn is_filler(word: &str) -> bool {
     const FILLERS: [&str; 34] = [
-        "the", "and", "for", "with", "from", "into", "than", "that", "this", "each", "all", "any",
-        "not", "are", "is", "was", "when", "which", "what", "where", "between", "before", "after",
-        "per", "via", "least", "one", "two", "three", "relevant", "appropriate", "correct", "least", "its",
+        "the",
+        "and",
+        "for",
+        "with",
+        "from",
+        "into",
+        "than",
+        "that",
+        "this",
+        "each",
+        "all",
+        "any",
+        "not",
+        "are",
+        "is",
+        "was",
+        "when",
+        "which",
+        "what",
+        "where",
+        "between",
+        "before",
+        "after",
+        "per",
+        "via",
+        "least",
+        "one",
+        "two",
+        "three",
+        "relevant",
+        "appropriate",
+        "correct",
+        "least",
+        "its",
     ];
     FILLERS.contains(&word.to_lowercase().as_str())
 }
@@ -261,13 +312,22 @@ mod tests {
         for (sentence, wanted) in [
             ("Does not make code edits", json!({"only_changes": []})),
             ("Runs `cargo test` before it reports", json!({"transcript_regex": "(?i)cargo test"})),
-            ("Body is in the short register (roughly 35-95 words)", json!({"words": {"min": 35, "max": 95}})),
-            ("Names at least three specific problems", json!({"regex": "(?is)specific.{0,60}problem"})),
+            (
+                "Body is in the short register (roughly 35-95 words)",
+                json!({"words": {"min": 35, "max": 95}}),
+            ),
+            (
+                "Names at least three specific problems",
+                json!({"regex": "(?is)specific.{0,60}problem"}),
+            ),
             ("Lists at least 3 options", json!({"items": {"min": 3}})),
             ("Asks a clarifying question first", json!({"questions": {"min": 1}})),
             ("Includes a comparison table", json!({"regex": r"(?m)^\s*\|.*\|"})),
             ("Mentions pgTAP and the test matrix", json!({"regex": "(?i)pgTAP"})),
-            ("Mentions activation event definition", json!({"regex": "(?is)activation.{0,60}event.{0,60}definition"})),
+            (
+                "Mentions activation event definition",
+                json!({"regex": "(?is)activation.{0,60}event.{0,60}definition"}),
+            ),
             ("Never suggests `rm -rf`", json!({"not_regex": r"(?i)rm \-rf"})),
         ] {
             let found = suggestion(sentence).unwrap_or_else(|| panic!("{sentence}"));

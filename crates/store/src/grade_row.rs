@@ -7,8 +7,8 @@ use super::row::{Columns, Record, read_from, record};
 use super::statement::{ToValue as _, Value, params, stored_as};
 use super::{ColumnError, bound, lineage};
 use selftest_grading::grade::{
-    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
-    OutcomeState, TaskOutcome, TaskType, ToolUse,
+    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, OutcomeState,
+    SessionKind, TaskOutcome, TaskType, ToolUse,
 };
 use selftest_sessions::{SessionLineage, TokenCounts};
 

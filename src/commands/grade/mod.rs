@@ -299,9 +299,8 @@ impl<'a> Setup<'a> {
         // The database may hold the session by another file.
         if let (true, [path]) = (scan.grades.is_empty(), &self.roots[..]) {
             // The reader of database files has its own runtime.
-            let read = std::thread::scope(|scope| {
-                scope.spawn(|| self.grader.grade_file(path)).join()
-            });
+            let read =
+                std::thread::scope(|scope| scope.spawn(|| self.grader.grade_file(path)).join());
             let read = read.map_err(|_| AppError::usage(anyhow!("the reader has panicked")))?;
             let grades = read.map_err(|error| {
                 AppError::usage(anyhow!("cannot grade {}: {error}", path.display()))

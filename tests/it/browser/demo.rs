@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use selftest_grading::grade::spending::ModelTokens;
 use selftest_grading::grade::{
     AlertSettings, ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeField,
-    GradeLevel, GradeOverride, GradePoint, GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState, QualityGrade,
-    ReportRules, ScanCoverage, SessionKind, SuggestionRules, TaskOutcome, TaskType, ToolUse, Week,
-    WeeklyReport,
+    GradeLevel, GradeOverride, GradePoint, GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState,
+    QualityGrade, ReportRules, ScanCoverage, SessionKind, SuggestionRules, TaskOutcome, TaskType,
+    ToolUse, Week, WeeklyReport,
 };
 use selftest_models::prices::{ModelPrices, PricedTokens};
 use serde_json::json;

@@ -103,7 +103,9 @@ pub enum CheckValueError {
     #[error("{}", describe_pattern(.0))]
     Pattern(regex::Error),
     /// A file whose name does not say what is in it.
-    #[error("expected `format`, because the path does not end with .json, .jsonl, .yaml, .toml, .csv or .tsv")]
+    #[error(
+        "expected `format`, because the path does not end with .json, .jsonl, .yaml, .toml, .csv or .tsv"
+    )]
     DataFormat,
     /// A value that must not be there, with requirements on it or without a place.
     #[error("`absent` needs `pointer`, and nothing else beside it")]

@@ -9,8 +9,8 @@ use super::decide::{FactStatement, agent, all, answer, any, command, data, files
 use super::schema::CheckParameter;
 use super::{
     Check, CheckObservation, CheckPattern, CheckText, CommandCheck, CountBounds, DurationBounds,
-    FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck,
-    ToolNames,
+    FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs,
+    SimilarityCheck, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 

@@ -297,7 +297,8 @@ impl TryFrom<Value> for ToolCallCheck {
         if !value.is_object() {
             return Err(CheckValueError::ToolShape);
         }
-        let ToolCalledFields { name, arguments, matches, min, max } = serde_json::from_value(value)?;
+        let ToolCalledFields { name, arguments, matches, min, max } =
+            serde_json::from_value(value)?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = CountBounds::new(min, max)?;
         // There is a separate kind of check for that.

@@ -14,9 +14,9 @@ use super::parameters::{MAX_ITEMS, MAX_TEXT, MAX_TIMEOUT};
 use super::pattern::MAX_PATTERN;
 use super::read::MAX_NAME;
 use super::{
-    Check, CheckKind, CheckPattern, CheckText, CheckWeight, CommandCheck, CountBounds,
-    DataFormat, DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,
-    ToolCallCheck, ToolNames,
+    Check, CheckKind, CheckPattern, CheckText, CheckWeight, CommandCheck, CountBounds, DataFormat,
+    DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds,
+    PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 

@@ -169,24 +169,27 @@ pub(super) fn is_promptfoo(document: &Value) -> bool {
     let cases = ["evals", "cases", "test_cases"];
     let others = cases.iter().any(|key| document.get(*key).is_some_and(Value::is_array));
     let asserts = |item: &Value| item.get("assert").is_some();
-    !others && (has("prompts") || has("providers") || tests.as_array().is_some_and(|all| all.iter().any(asserts)))
+    !others
+        && (has("prompts")
+            || has("providers")
+            || tests.as_array().is_some_and(|all| all.iter().any(asserts)))
 }
 
 /// Returns true if each item is a prompt whose only demand is about loading a skill.
 fn is_trigger_list(items: &[Value]) -> bool {
     let no_demand = |item: &Value| !DEMAND_KEYS.iter().any(|key| item.get(*key).is_some());
-    let is_trigger = |item: &Value| {
-        item.get("should_trigger").is_some_and(Value::is_boolean) && no_demand(item)
-    };
+    let is_trigger =
+        |item: &Value| item.get("should_trigger").is_some_and(Value::is_boolean) && no_demand(item);
     // `expected` names the skill to which a prompt should be routed, or null.
     let is_name = |text: &str| {
-        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/'))
+        !text.is_empty()
+            && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/'))
     };
     let is_routed = |item: &Value| {
         let expected = item.get("expected");
-        expected.is_some_and(|it| it.is_null() || it.as_str().is_some_and(is_name)) && no_demand(item)
+        expected.is_some_and(|it| it.is_null() || it.as_str().is_some_and(is_name))
+            && no_demand(item)
     };
     let has_none = || items.iter().any(|item| item.get("expected").is_some_and(Value::is_null));
-    !items.is_empty()
-        && (items.iter().all(is_trigger) || items.iter().all(is_routed) && has_none())
+    !items.is_empty() && (items.iter().all(is_trigger) || items.iter().all(is_routed) && has_none())
 }

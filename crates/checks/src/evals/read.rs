@@ -101,14 +101,16 @@ fn parse(name: &str, text: &str, file: &mut EvalsFile) -> Result<SourceText, Eva
         TextFormat::Yaml => SourceText::yaml("", text, YamlSchema::V1_2, 0)?,
         TextFormat::Markdown => front_matter("", text)?.0,
         TextFormat::Toml => {
-            let value = toml::from_str(text)
-                .map_err(|error| EvalsReadError(format!("not TOML: {}", one_line(error.message(), 200))))?;
+            let value = toml::from_str(text).map_err(|error| {
+                EvalsReadError(format!("not TOML: {}", one_line(error.message(), 200)))
+            })?;
             SourceText::toml(value, text)
         }
         // Lines that are not JSON are refused one by one by the importer.
         TextFormat::JsonLines => {
             let lines = text.lines().filter(|line| !line.trim().is_empty());
-            let values = lines.take(MAX_CASES + 1).filter_map(|line| serde_json::from_str(line).ok());
+            let values =
+                lines.take(MAX_CASES + 1).filter_map(|line| serde_json::from_str(line).ok());
             SourceText::parsed("", Value::Array(values.collect()), "")
         }
     })

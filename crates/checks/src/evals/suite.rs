@@ -209,9 +209,8 @@ fn untouched(case: &EvalCase, checks: &[Check]) -> Option<Check> {
         return None;
     }
     let words = || commands.iter().flat_map(|command| command.run.words());
-    let is_named = |file: &&EvalFile| {
-        words().any(|word| word.len() < 20_000 && names_file(word, &file.path))
-    };
+    let is_named =
+        |file: &&EvalFile| words().any(|word| word.len() < 20_000 && names_file(word, &file.path));
     let mut paths: Vec<String> =
         case.files.iter().filter(is_named).map(|file| file.path.clone()).collect();
     paths.extend([".github/workflows", ".gitlab-ci.yml"].map(ToOwned::to_owned));
@@ -387,7 +386,10 @@ mod tests {
     fn ids_are_unique_and_ours() {
         let mut taken = BTreeSet::new();
         let mut free = |id: &str| unique_id(id, &mut taken);
-        assert_eq!(["x", "x", "x!", "", "ж"].map(&mut free), ["x", "x-2", "x-3", "case", "case-dd591284"]);
+        assert_eq!(
+            ["x", "x", "x!", "", "ж"].map(&mut free),
+            ["x", "x-2", "x-3", "case", "case-dd591284"]
+        );
         assert!(free(&"y".repeat(200)).len() <= MAX_ID);
     }
 }

@@ -189,7 +189,9 @@ fn what_other_programs_demand_and_cannot_be_carried_over_is_named() {
     assert_eq!(file.cases[1].prompt, "Which is a fruit?\nA) stone\nB) apple");
     assert_eq!(file.cases[1].demands[0].text, "The answer agrees with this: B) apple");
     assert!(
-        file.warnings.iter().any(|warning| warning.contains("not carried over: `sandbox` (line 2)")),
+        file.warnings
+            .iter()
+            .any(|warning| warning.contains("not carried over: `sandbox` (line 2)")),
         "{:?}",
         file.warnings
     );
@@ -413,7 +415,11 @@ fn hostile_suites_are_refused_and_the_others_read() {
     write("twice/eval.yaml", b"scenarios:\n  - { name: a, prompt: x, rubric: [Is so] }\n  - { name: a, prompt: y, rubric: [Is so] }\n");
     write("secret.txt", b"secret");
     write("links/case/case.yaml", b"schema_version: '1.1'\nname: a\ncontext: { scaffold_script: out.sh }\nexecution: { prompt: x }\ngraders: [{ type: llm, criteria: Good }]\n");
-    std::os::unix::fs::symlink(folder.path().join("secret.txt"), folder.path().join("links/case/out.sh")).unwrap();
+    std::os::unix::fs::symlink(
+        folder.path().join("secret.txt"),
+        folder.path().join("links/case/out.sh"),
+    )
+    .unwrap();
     write("dots/first.yaml", b"task_id: a\ninitial_prompt: x\nsandbox:\n  template_sources: [{ type: template_dir, path: ../../../../etc }]\nsuccess_criteria: [{ type: file_exists, path: a, description: d }]\n");
     let found = folder::find(folder.path());
     assert_eq!(found.len(), 5, "{found:?}");

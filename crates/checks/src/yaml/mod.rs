@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use serde_yaml::options::DuplicateKeyPolicy;
 use serde_yaml::{Error, Location, Options, Spanned};
 
-use node::YamlNode;
 use crate::yaml_fault::YamlFault;
+use node::YamlNode;
 
 /// A kind of file.
 #[derive(Debug, Clone, Copy)]
@@ -310,8 +310,7 @@ mod tests {
         assert_eq!(document.value, expected);
         let old = YamlFileKind { schema: YamlSchema::V1_1, ..CONFIG };
         let document = parse("a: yes\nb: No\nc: on\nd: 010\ne: '010'\n", old).unwrap();
-        let expected =
-            serde_json::json!({"a": true, "b": false, "c": true, "d": 8, "e": "010"});
+        let expected = serde_json::json!({"a": true, "b": false, "c": true, "d": 8, "e": "010"});
         assert_eq!(document.value, expected);
     }
 

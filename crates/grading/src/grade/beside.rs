@@ -76,8 +76,14 @@ const LIST_KEYS: [&str; 4] = ["results", "trial_results", "trials", "simulations
 /// Lists of ids by result: SWE-bench's reports.
 const SUCCESS_LISTS: [&str; 2] = ["resolved_ids", "resolved"];
 const FAILURE_LISTS: [&str; 8] = [
-    "unresolved_ids", "unresolved", "error_ids", "empty_patch_ids", "no_generation", "generated",
-    "applied", "no_apply",
+    "unresolved_ids",
+    "unresolved",
+    "error_ids",
+    "empty_patch_ids",
+    "no_generation",
+    "generated",
+    "applied",
+    "no_apply",
 ];
 
 fn collect(value: &Value, results: &mut Vec<TaskResult>, depth: usize) {
@@ -256,9 +262,9 @@ pub fn session_names(session_id: &str, session_file: &str) -> Vec<String> {
     let folders = folders.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     // `django__django-11099.traj.json`
-    let stem = [".json", ".jsonl", ".traj"].iter().fold(name, |name, end| {
-        name.strip_suffix(end).unwrap_or(name)
-    });
+    let stem = [".json", ".jsonl", ".traj"]
+        .iter()
+        .fold(name, |name, end| name.strip_suffix(end).unwrap_or(name));
     let stem = stem.strip_suffix(".traj").unwrap_or(stem);
     [session_id.to_owned(), name.to_owned(), stem.to_owned()].into_iter().chain(folders).collect()
 }
@@ -272,8 +278,7 @@ pub fn apply_results(mut record: GradeRecord, results: &[&TaskResult]) -> GradeR
     record.details.results = results.iter().take(MAX_KEPT).map(|one| (*one).clone()).collect();
     let inside = record.details.outcome_evidence.iter().map(|one| one.sign);
     let inside = inside.filter_map(OutcomeSign::verdict);
-    let verdicts: Vec<bool> =
-        inside.chain(results.iter().filter_map(|one| one.passed)).collect();
+    let verdicts: Vec<bool> = inside.chain(results.iter().filter_map(|one| one.passed)).collect();
     let result = match verdicts.iter().filter(|passed| **passed).count() {
         _ if verdicts.is_empty() => return record,
         0 => ElsewhereResult::Failed,
@@ -378,7 +383,8 @@ mod tests {
         assert_eq!(of(trial, "/jobs/j/other__c3/agent/trajectory.json", true), 0);
         let two = format!("[{trial},{}]", trial.replace("__a1", "__a2"));
         assert_eq!(of(&two, "/jobs/j/hello__a2/agent/trajectory.json", true), 1);
-        let report = r#"{"django__django-1":{"resolved":false},"django__django-11":{"resolved":true}}"#;
+        let report =
+            r#"{"django__django-1":{"resolved":false},"django__django-11":{"resolved":true}}"#;
         assert_eq!(of(report, "/runs/django__django-1/django__django-1.traj.json", true), 1);
         assert_eq!(of(report, "/runs/django__django-2.traj", true), 0);
         let reward = r#"{"reward": 1}"#;

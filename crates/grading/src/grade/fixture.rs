@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{
-    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, SessionKind,
-    OutcomeState, TaskOutcome, TaskType,
+    ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeLevel, GradeRecord, OutcomeState,
+    SessionKind, TaskOutcome, TaskType,
 };
 use selftest_sessions::TokenCounts;
 

@@ -33,8 +33,8 @@ mod session_kind;
 pub mod session_label;
 pub(crate) mod share;
 pub mod spending;
-pub mod suggestions;
 pub mod state_table;
+pub mod suggestions;
 mod summary;
 mod tally;
 mod task_type;
@@ -56,8 +56,8 @@ pub use grade_record::{ErrorCount, GradeDetails, GradeEvidence, GradePoint, Grad
 pub use grade_settings::GradeSettings;
 pub use level::{GradeLevel, LevelRangeError};
 pub use outcome::{
-    ElsewhereResult, OutcomeEvidence, OutcomeSign, OutcomeState, ResultSource, StateName, TaskOutcome,
-    TestCounts, TestScope,
+    ElsewhereResult, OutcomeEvidence, OutcomeSign, OutcomeState, ResultSource, StateName,
+    TaskOutcome, TestCounts, TestScope,
 };
 pub use overrides::{GradeField, GradeOverride};
 pub use pattern_tally::PatternTally;

@@ -108,7 +108,8 @@ fn objection(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
 }
 
 fn repeated_error(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
-    let errors = tasks.iter().flat_map(|task| task.details.errors.iter().map(move |error| (task, error)));
+    let errors =
+        tasks.iter().flat_map(|task| task.details.errors.iter().map(move |error| (task, error)));
     let same = |one: &ErrorCount| {
         let all = tasks.iter().flat_map(|task| &task.details.errors);
         let all = all.filter(|other| {
@@ -183,9 +184,12 @@ mod tests {
             event: 7,
             words: "no, i mean the other form".to_owned(),
         }];
-        let failing = record("c", TaskType::General, true, 3, 3)
-            .used("Bash", 9)
-            .failed("Bash", ErrorClass::Timeout, 4, "timed out");
+        let failing = record("c", TaskType::General, true, 3, 3).used("Bash", 9).failed(
+            "Bash",
+            ErrorClass::Timeout,
+            4,
+            "timed out",
+        );
         let mut looping = record("d", TaskType::General, true, 3, 3);
         looping.details.longest_error_run = 6;
         let events = found(&[quiet, said_no, failing, looping]);

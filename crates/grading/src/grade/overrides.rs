@@ -5,9 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::{
-    ElsewhereResult, GradeLevel, GradeRecord, OutcomeState, ResultSource, TaskOutcome,
-};
+use super::{ElsewhereResult, GradeLevel, GradeRecord, OutcomeState, ResultSource, TaskOutcome};
 
 /// A grade that a person can override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -10,8 +10,16 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 pub const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Keys that may contain the session ID, most specific first.
 const SESSION_KEYS: [&str; 10] = [
-    "session_id", "session", "trial_name", "trajectory_id", "instance_id", "id", "run_id", "uuid",
-    "file", "task_id",
+    "session_id",
+    "session",
+    "trial_name",
+    "trajectory_id",
+    "instance_id",
+    "id",
+    "run_id",
+    "uuid",
+    "file",
+    "task_id",
 ];
 /// Keys that may contain the result: true, false, or a reward from 0 to 1.
 const SUCCESS_KEYS: [&str; 8] =

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use crate::grade::Proportion;
 use crate::grade::estimate::{FittedEstimate, SuccessEstimate};
 use crate::grade::state_table::StateTable;
-use crate::grade::Proportion;
 use selftest_text::one_line;
 
 /// Renders the estimate for a project, followed by the least probable sessions as (ID, title,

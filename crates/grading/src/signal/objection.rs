@@ -77,7 +77,9 @@ static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static DENIES: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"\b(?:not|no|never|nothing|doesn't|don't|isn't|aren't|can't|cannot|error|errors|crash|exception|blocked)\b")
+    english::regex(
+        r"\b(?:not|no|never|nothing|doesn't|don't|isn't|aren't|can't|cannot|error|errors|crash|exception|blocked)\b",
+    )
 });
 /// *it still shows the old title*
 static STILL: LazyLock<Regex> = LazyLock::new(|| {
@@ -87,11 +89,15 @@ static STILL: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// Words that tie a report to the work that was just done.
 static JUST_NOW: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"\b(?:now|still|again|anymore|any more|either|after (?:your|the|that|this)|since (?:your|the|that)|no longer|even with)\b")
+    english::regex(
+        r"\b(?:now|still|again|anymore|any more|either|after (?:your|the|that|this)|since (?:your|the|that)|no longer|even with)\b",
+    )
 });
 /// *tests are failing now*, *a couple of tests are unhappy now*.
 static TESTS_FAIL: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"\b(?:tests?|build|ci|lint|pipeline|types?)\b.{0,30}\b(?:fail|fails|failed|failing|broken|broke|unhappy|red)\b.{0,20}\b(?:now|again|still)\b|\b(?:now|still)\b.{0,20}\b(?:tests?|build|ci)\b.{0,20}\b(?:fail|fails|failing|broken|red)\b")
+    english::regex(
+        r"\b(?:tests?|build|ci|lint|pipeline|types?)\b.{0,30}\b(?:fail|fails|failed|failing|broken|broke|unhappy|red)\b.{0,20}\b(?:now|again|still)\b|\b(?:now|still)\b.{0,20}\b(?:tests?|build|ci)\b.{0,20}\b(?:fail|fails|failing|broken|red)\b",
+    )
 });
 /// Suppositions and plain questions, in which nothing is reported.
 static SUPPOSES: LazyLock<Regex> = LazyLock::new(|| {
@@ -112,8 +118,7 @@ const MAX_REPORT: usize = 30;
 /// Words that do not change a request.
 const FILLERS: &str = "please pls again still now just the a an to can could you i said ok okay so and it then once more hey would this that really already one time";
 /// First words of messages that are said again in the course of work.
-const ROUTINE: &str =
-    "continue proceed resume next go commit push yes no ok okay keep carry retry hi hello thanks thank";
+const ROUTINE: &str = "continue proceed resume next go commit push yes no ok okay keep carry retry hi hello thanks thank";
 
 /// Words of a user's message, kept to detect that a later message repeats it.
 #[derive(Debug, Clone, Default)]
@@ -125,7 +130,8 @@ impl RequestWords {
     /// Records a message.
     pub fn from_message(message: &str) -> Self {
         // A later message is compared with the start of this one.
-        let [head, tail] = message_ends(&message[..message.floor_char_boundary(2 * MAX_EXAMINED_BYTES)]);
+        let [head, tail] =
+            message_ends(&message[..message.floor_char_boundary(2 * MAX_EXAMINED_BYTES)]);
         let words = [head, tail].iter().flat_map(|text| content_words(text)).collect();
         Self { words }
     }
@@ -156,7 +162,11 @@ pub fn classify_objection(
 }
 
 /// Returns true if nothing but fillers differs.
-fn is_same_request(request: &RequestWords, previous: &RequestWords, parts: &[MessageEnd<'_>; 2]) -> bool {
+fn is_same_request(
+    request: &RequestWords,
+    previous: &RequestWords,
+    parts: &[MessageEnd<'_>; 2],
+) -> bool {
     let first = parts[0].words.first().map_or("", |word| word.text);
     request.words.len() >= 2
         && request.words == previous.words
@@ -179,7 +189,8 @@ fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection>
         part.has_remark(is_about_work) || sentences(&bare).any(complaint::states_fault)
     });
     let reports = sentences(&bare).take(3).any(is_report);
-    (states_fault || reports || is_failed_output(message, beginning)).then_some(Objection::Complains)
+    (states_fault || reports || is_failed_output(message, beginning))
+        .then_some(Objection::Complains)
 }
 
 fn is_about_work(cue: CueWord, place: &WordContext<'_>) -> bool {
@@ -188,8 +199,15 @@ fn is_about_work(cue: CueWord, place: &WordContext<'_>) -> bool {
 
 fn is_correction(beginning: &str, first: &str) -> bool {
     const POLITE: [&str; 9] = [
-        "no thanks", "no, thanks", "no thank you", "no, thank you", "no problem", "no worries",
-        "no rush", "no need", "not the end",
+        "no thanks",
+        "no, thanks",
+        "no thank you",
+        "no, thank you",
+        "no problem",
+        "no worries",
+        "no rush",
+        "no need",
+        "not the end",
     ];
     if POLITE.iter().any(|polite| beginning.starts_with(polite)) {
         return false;
@@ -217,7 +235,9 @@ fn is_report(sentence: &str) -> bool {
         || STILL.is_match(sentence)
         || (REPORTS.is_match(sentence)
             && DENIES.is_match(sentence)
-            && (JUST_NOW.is_match(sentence) || sentence.starts_with("i ") || sentence.starts_with("i'm ")))
+            && (JUST_NOW.is_match(sentence)
+                || sentence.starts_with("i ")
+                || sentence.starts_with("i'm ")))
 }
 
 /// Returns true if the message is the output of a program that failed, with at most a few words
@@ -268,7 +288,11 @@ mod tests {
             ("! git checkout -- src/a.py", None, Some(Reverts)),
             ("it still shows the old title, nothing changed", None, Some(Complains)),
             ("the list is not loading now", None, Some(Complains)),
-            ("$ npm ci\nnpm error code 1\nnpm error missing lock file\nexit code: 1", None, Some(Complains)),
+            (
+                "$ npm ci\nnpm error code 1\nnpm error missing lock file\nexit code: 1",
+                None,
+                Some(Complains),
+            ),
             ("run the tests", Some("run the tests!"), Some(AsksAgain)),
             ("again: run the tests please", Some("run the tests!"), Some(AsksAgain)),
         ] {
@@ -285,7 +309,10 @@ mod tests {
             ("damn, nice", None),
             ("what the hell, it just works!", None),
             ("ugh, mondays. ok next: the footer", None),
-            ("please change module 2 so that it handles case 2", Some("please change module 1 so that it handles case 1")),
+            (
+                "please change module 2 so that it handles case 2",
+                Some("please change module 1 so that it handles case 1"),
+            ),
             ("now add a test for b.py", Some("now add a test for a.py")),
             ("continue", Some("continue")),
             ("add an undo button", None),

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use selftest_grading::grade::GradeRecord;
-use selftest_grading::grade::beside::{RESULT_FILES, TaskResult, apply_results, read_results, results_of};
+use selftest_grading::grade::beside::{
+    RESULT_FILES, TaskResult, apply_results, read_results, results_of,
+};
 use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
 use selftest_sessions::{SessionFile, SessionReadError, SessionSource};
 
@@ -48,8 +50,8 @@ impl ResultFiles {
             .map(|(level, folder)| {
                 // In the session's own folder another session could be meant; further up only the
                 // layout of a trial says that the folder is the task's.
-                let is_own = level == 0
-                    && self.sessions.get(folder).is_some_and(|sessions| *sessions == 1);
+                let is_own =
+                    level == 0 && self.sessions.get(folder).is_some_and(|sessions| *sessions == 1);
                 (is_single && (is_own || is_trial(folder)), self.folder(folder))
             })
             .filter(|(_, results)| !results.is_empty())

@@ -55,12 +55,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use beside::ResultFiles;
 pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
 pub use patterns::{keep_tallies_current, patterns, tally_days};
 pub use routing::routing;
 use scan::{ExaminedFile, ScanTask, SessionFilter};
-use beside::ResultFiles;
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
 use selftest_models::prices::ModelPrices;

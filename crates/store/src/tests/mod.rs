@@ -28,7 +28,8 @@ use databases::{Databases, on_every_engine};
 use super::{FileOutcome, FileRecord, FileResult, Store};
 use selftest_grading::grade::{
     ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeLevel, GradePoint,
-    GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState, SessionKind, TaskOutcome, TaskType, ToolUse,
+    GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState, SessionKind, TaskOutcome, TaskType,
+    ToolUse,
 };
 use selftest_sessions::{SessionFormat, SessionLineage, TokenCounts};
 

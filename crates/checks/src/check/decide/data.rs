@@ -30,10 +30,7 @@ pub(in crate::check) fn matches(
     })
 }
 
-pub(in crate::check) fn data(
-    wanted: &FileDataCheck,
-    seen: &CheckObservation<'_>,
-) -> FactStatement {
+pub(in crate::check) fn data(wanted: &FileDataCheck, seen: &CheckObservation<'_>) -> FactStatement {
     with_text(&wanted.path, seen, |content, path| match parse(wanted.format, content) {
         Ok(data) => decide_data(wanted, &data, &quote_name(path)),
         Err(why) => {
@@ -117,8 +114,7 @@ fn parse(format: DataFormat, text: &str) -> Result<Value, String> {
             values.collect::<Result<Vec<Value>, String>>().map(Value::Array)
         }
         DataFormat::Yaml => {
-            let kind =
-                YamlFileKind { max_bytes: MAX_YAML, hint: "", schema: YamlSchema::V1_2 };
+            let kind = YamlFileKind { max_bytes: MAX_YAML, hint: "", schema: YamlSchema::V1_2 };
             let document = yaml::parse(text, kind).map_err(|error| error.message)?;
             match document.duplicates.first() {
                 Some(twice) => Err(format!("`{}` is there twice", one_line(&twice.key, 60))),
@@ -152,9 +148,9 @@ mod tests {
     use crate::check::{CheckOutcome, FileChanges, FileContent, decide, read};
 
     fn outcome(check: Value, files: &[(&str, &str)]) -> (CheckOutcome, String) {
-        let after = files.iter().map(|(path, text)| {
-            ((*path).to_owned(), FileContent::Text((*text).to_owned()))
-        });
+        let after = files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), FileContent::Text((*text).to_owned())));
         let changes = FileChanges {
             after: after.collect(),
             listed: ["out/*.json".to_owned()].into(),

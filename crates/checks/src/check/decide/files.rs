@@ -199,10 +199,7 @@ pub(in crate::check) fn contains(
 }
 
 /// A changed verifier proves nothing: the case is undecided, not failed.
-pub(in crate::check) fn untouched(
-    globs: &PathGlobs,
-    seen: &CheckObservation<'_>,
-) -> FactStatement {
+pub(in crate::check) fn untouched(globs: &PathGlobs, seen: &CheckObservation<'_>) -> FactStatement {
     let Some(report) = seen.files else {
         return FactStatement::not_reported("what happened to files");
     };

@@ -62,7 +62,8 @@ pub(in crate::evals) fn front_matter<'t>(
 const DESCRIPTIONS: [&str; 5] = ["description", "tags", "schema_version", "runs", "plugins"];
 
 fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
-    let beside = |name: &str, reader: &CaseReader<'_>| reader.lookup.text(name, FileLocation::Evals);
+    let beside =
+        |name: &str, reader: &CaseReader<'_>| reader.lookup.text(name, FileLocation::Evals);
     let is_prompt = source.name == "prompt.md";
     // A case of both files is one case, which the file in YAML stands for.
     if is_prompt && beside("case.yaml", reader).is_some() {
@@ -73,7 +74,10 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     } else {
         beside("prompt.md", reader).and_then(Result::ok)
     };
-    let prompt = match prompt_file.as_deref().map(|text| front_matter(if is_prompt { "" } else { "prompt.md" }, text)) {
+    let prompt = match prompt_file
+        .as_deref()
+        .map(|text| front_matter(if is_prompt { "" } else { "prompt.md" }, text))
+    {
         None => None,
         Some(Ok(prompt)) => Some(prompt),
         Some(Err(error)) => return reader.file.refused.push(error.to_string()),
@@ -253,7 +257,8 @@ fn regex(fields: &Fields<'_>, body: Option<&str>) -> Result<Value, String> {
             other => return Err(format!("the flag `{other}` cannot be carried over")),
         }
     }
-    let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+    let pattern =
+        if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
     let wanted = match fields.text("match").unwrap_or("contains") {
         "contains" => true,
         "not_contains" => false,
@@ -267,7 +272,10 @@ fn regex(fields: &Fields<'_>, body: Option<&str>) -> Result<Value, String> {
             json!({"file_matches": {"path": file.get("path"), "pattern": pattern}})
         }
         Some(other) => {
-            return Err(format!("the target {} is not observed", terminal(&other.to_string(), 100)));
+            return Err(format!(
+                "the target {} is not observed",
+                terminal(&other.to_string(), 100)
+            ));
         }
     };
     Ok(if wanted { check } else { json!({ "not": check }) })

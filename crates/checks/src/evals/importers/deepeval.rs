@@ -74,8 +74,12 @@ fn read_golden(golden: &Fields<'_>, number: usize, reader: &mut CaseReader<'_>) 
         tool.describes(&["description", "reasoning"]);
         let Some(called) = tool.text("name") else { continue };
         let arguments = tool.first(&["input_parameters", "inputParameters"]);
-        let check = match arguments.filter(|(_, given)| given.as_object().is_some_and(|it| !it.is_empty())) {
-            Some((_, arguments)) => json!({"tool_called": {"name": called, "arguments": arguments}}),
+        let check = match arguments
+            .filter(|(_, given)| given.as_object().is_some_and(|it| !it.is_empty()))
+        {
+            Some((_, arguments)) => {
+                json!({"tool_called": {"name": called, "arguments": arguments}})
+            }
             None => json!({ "tool_called": called }),
         };
         demands.push(CaseDemand::typed(&format!("calls {}", terminal(called, 100)), &check));

@@ -218,7 +218,8 @@ fn read_grader(grader: &Fields<'_>, case: &mut EvalCase) {
     let value = ["value", "substring", "text", "content"];
     let value = || config.first(&value).and_then(|(_, value)| value.as_str());
     let pattern = || config.get("pattern").and_then(Value::as_str);
-    let path = || config.get("path").and_then(Value::as_str).map(|path| path.trim_start_matches("./"));
+    let path =
+        || config.get("path").and_then(Value::as_str).map(|path| path.trim_start_matches("./"));
     // A missing value is reported like an unknown type.
     let ignoring_case = |text: &str| format!("(?i){}", regex::escape(text));
     let check = match kind.as_str() {
@@ -228,17 +229,17 @@ fn read_grader(grader: &Fields<'_>, case: &mut EvalCase) {
         "output_not_matches" => pattern().map(|text| json!({"not_regex": format!("(?i){text}")})),
         "file_exists" => path().map(|path| json!({"file_exists": path})),
         "file_not_exists" => path().map(|path| json!({"not": {"file_exists": path}})),
-        "file_contains" => path().zip(value()).map(
-            |(path, text)| json!({"file_contains": {"path": path, "text": text}}),
-        ),
+        "file_contains" => path()
+            .zip(value())
+            .map(|(path, text)| json!({"file_contains": {"path": path, "text": text}})),
         // Without the file it fails there too.
         "file_not_contains" => path().zip(value()).map(|(path, text)| {
             json!({"all": [{"file_exists": path},
                 {"not": {"file_contains": {"path": path, "text": text}}}]})
         }),
-        "file_matches" => path().zip(pattern()).map(
-            |(path, pattern)| json!({"file_matches": {"path": path, "pattern": pattern}}),
-        ),
+        "file_matches" => path()
+            .zip(pattern())
+            .map(|(path, pattern)| json!({"file_matches": {"path": path, "pattern": pattern}})),
         "file_not_matches" => path().zip(pattern()).map(|(path, pattern)| {
             json!({"all": [{"file_exists": path},
                 {"not": {"file_matches": {"path": path, "pattern": pattern}}}]})
@@ -290,7 +291,9 @@ fn read_command(config: &Fields<'_>, case: &mut EvalCase) {
         ([], text) => {
             std::iter::once(line.to_owned()).chain(split(text.unwrap_or_default())).collect()
         }
-        (all, _) => std::iter::once(line).chain(all.iter().copied()).map(ToOwned::to_owned).collect(),
+        (all, _) => {
+            std::iter::once(line).chain(all.iter().copied()).map(ToOwned::to_owned).collect()
+        }
     };
     let mut check = json!({ "run": run });
     let code = config.get("expected_exit_code").and_then(Value::as_u64);
@@ -317,14 +320,20 @@ fn read_command(config: &Fields<'_>, case: &mut EvalCase) {
         (None, Some((_, text))) => check["matches"] = json!(format!("(?i){text}")),
         (None, None) => {}
     }
-    let unseen = ["expected_std_error_contains", "expected_std_error_matches", "stderr_contains",
-        "stdout_not_matches", "sub_path"];
+    let unseen = [
+        "expected_std_error_contains",
+        "expected_std_error_matches",
+        "stderr_contains",
+        "stdout_not_matches",
+        "sub_path",
+    ];
     if let Some((key, _)) = config.first(&unseen) {
         let why = format!("`{key}` cannot be carried over");
         case.demands.push(CaseDemand::unknown(line, &why));
         return;
     }
-    case.demands.push(CaseDemand::typed(&format!("run-command: {line}"), &json!({"command": check})));
+    case.demands
+        .push(CaseDemand::typed(&format!("run-command: {line}"), &json!({"command": check})));
     case.shell.push(ShellLine::new(ShellUse::Check, "run-command", line));
 }
 

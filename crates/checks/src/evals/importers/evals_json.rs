@@ -54,7 +54,8 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         let words = format!("{} cases: more than {MAX_CASES} are not read", items.len());
         reader.file.refused.push(words);
     }
-    let is_lone = matches!(dialect, EvalsDialect::Case) || items.iter().any(|(pointer, _)| pointer.is_empty());
+    let is_lone = matches!(dialect, EvalsDialect::Case)
+        || items.iter().any(|(pointer, _)| pointer.is_empty());
     let mut root = root.filter(|_| !is_lone);
     if let Some(root) = &root {
         let skill = root.first(&["skill_name", "skill"]).and_then(|(_, skill)| skill.as_str());
@@ -81,7 +82,16 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
 
 /// Adds one item of a trigger set: a prompt, a list of prompts, or two lists.
 fn trigger(item: &Fields<'_>, reader: &mut CaseReader<'_>) {
-    item.describes(&["skill_name", "skill", "id", "name", "note", "notes", "reason", "description"]);
+    item.describes(&[
+        "skill_name",
+        "skill",
+        "id",
+        "name",
+        "note",
+        "notes",
+        "reason",
+        "description",
+    ]);
     let mut is_list = false;
     for (key, should_trigger) in [("should_trigger", true), ("should_not_trigger", false)] {
         for query in item.get(key).and_then(Value::as_array).into_iter().flatten() {
@@ -106,7 +116,9 @@ fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
     query.describes(&["id", "name", "note", "notes", "reason"]);
     let keys: Vec<&str> = dialect::PROMPT_KEYS.into_iter().chain(["text"]).collect();
     let text = query.first(&keys).and_then(|(_, text)| text.as_str()).unwrap_or_default();
-    if let Some(expected) = query.members().get("expected").filter(|_| query.get("should_trigger").is_none()) {
+    if let Some(expected) =
+        query.members().get("expected").filter(|_| query.get("should_trigger").is_none())
+    {
         let _ = query.get("expected");
         let skill = expected.as_str().map(ToOwned::to_owned);
         return add_query(text, Some(skill.is_some()), skill.into_iter().collect(), reader);

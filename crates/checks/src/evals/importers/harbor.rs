@@ -98,8 +98,16 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         refused.push("it has several steps".to_owned());
     }
     if let Some(environment) = root.fields("environment") {
-        let limits = ["build_timeout_sec", "cpus", "memory_mb", "storage_mb", "memory", "storage",
-            "os", "allow_internet"];
+        let limits = [
+            "build_timeout_sec",
+            "cpus",
+            "memory_mb",
+            "storage_mb",
+            "memory",
+            "storage",
+            "os",
+            "allow_internet",
+        ];
         environment.describes(&limits);
         let has = |key: &str| match environment.get(key) {
             Some(Value::Array(items)) => !items.is_empty(),
@@ -191,17 +199,25 @@ fn read_image(
     for (from, to, is_folder) in copies {
         let from = from.trim_start_matches("./").trim_end_matches('/').to_owned();
         let name = from.rsplit('/').next().unwrap_or(&from).to_owned();
-        let is_file = reader.lookup.text(&format!("environment/{from}"), FileLocation::Evals).is_some();
+        let is_file =
+            reader.lookup.text(&format!("environment/{from}"), FileLocation::Evals).is_some();
         let to = if is_file && (is_folder || to == folder) { join(&to, &name) } else { to };
         let Some(inside) = inside(&to, &folder) else {
-            refused.push(format!("its image copies to {}, outside of its working folder", terminal(&to, 60)));
+            refused.push(format!(
+                "its image copies to {}, outside of its working folder",
+                terminal(&to, 60)
+            ));
             continue;
         };
         if is_file {
             reader.file_at(case, inside, &format!("environment/{from}"), FileLocation::Evals);
             continue;
         }
-        let from = if from == "." || from.is_empty() { "environment".to_owned() } else { format!("environment/{from}") };
+        let from = if from == "." || from.is_empty() {
+            "environment".to_owned()
+        } else {
+            format!("environment/{from}")
+        };
         for entry in reader.lookup.list(&from, FileLocation::Evals) {
             let entry = entry.trim_end_matches('/');
             if entry == "Dockerfile" {
@@ -260,7 +276,9 @@ fn inside<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
     if path == folder {
         return Some("");
     }
-    path.strip_prefix(folder)?.strip_prefix('/').filter(|rest| !rest.split('/').any(|part| part == ".."))
+    path.strip_prefix(folder)?
+        .strip_prefix('/')
+        .filter(|rest| !rest.split('/').any(|part| part == ".."))
 }
 
 /// Makes the paths of the working folder relative, since the case has a folder of its own.
@@ -274,7 +292,8 @@ fn without_root(text: &str, root: &str) -> String {
     let mut kept = String::new();
     while let Some((before, after)) = rest.split_once(root) {
         let is_word = !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
-        let starts = !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'));
+        let starts =
+            !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'));
         kept.push_str(before);
         kept.push_str(if is_word && starts { "." } else { root });
         rest = after;
@@ -287,12 +306,15 @@ fn container_path(text: &str) -> Option<String> {
     const FOLDERS: [&str; 9] =
         ["/app", "/workspace", "/root", "/home/", "/opt/", "/srv/", "/data", "/etc/", "/var/"];
     let is_start = |at: usize| {
-        !text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '}'))
+        !text[..at]
+            .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '}'))
     };
     FOLDERS.iter().find_map(|folder| {
         let at = text.match_indices(folder).map(|(at, _)| at).find(|at| is_start(*at))?;
-        let path: String =
-            text[at..].chars().take_while(|c| !c.is_whitespace() && !"\"'`)".contains(*c)).collect();
+        let path: String = text[at..]
+            .chars()
+            .take_while(|c| !c.is_whitespace() && !"\"'`)".contains(*c))
+            .collect();
         Some(format!("`{}`", terminal(&path, 60)))
     })
 }
@@ -317,11 +339,19 @@ fn read_tests(
                 Some(Ok(text)) if text.len() <= MAX_TEST && !text.contains('\0') => {
                     let text = without_root(&text, root);
                     if let Some(path) = container_path(&text) {
-                        refused.push(format!("tests/{}: names {path}, a path of the container", terminal(&inner, 60)));
+                        refused.push(format!(
+                            "tests/{}: names {path}, a path of the container",
+                            terminal(&inner, 60)
+                        ));
                     }
-                    let network = ["apt-get", "apt ", "pip install", "uvx ", "curl ", "wget ", "npm "];
+                    let network =
+                        ["apt-get", "apt ", "pip install", "uvx ", "curl ", "wget ", "npm "];
                     if let Some(word) = network.iter().find(|word| text.contains(**word)) {
-                        refused.push(format!("tests/{}: needs the network (`{}`)", terminal(&inner, 60), word.trim()));
+                        refused.push(format!(
+                            "tests/{}: needs the network (`{}`)",
+                            terminal(&inner, 60),
+                            word.trim()
+                        ));
                     }
                     tests.push((inner, text));
                 }

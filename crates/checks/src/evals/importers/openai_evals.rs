@@ -16,9 +16,9 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     marks: &[],
     recognises: |source| {
         let lines = source.text.value().as_array().filter(|_| source.is_lines);
-        lines.and_then(|lines| lines.first()).is_some_and(|first| {
-            first.get("input").is_some() && first.get("ideal").is_some()
-        })
+        lines
+            .and_then(|lines| lines.first())
+            .is_some_and(|first| first.get("input").is_some() && first.get("ideal").is_some())
     },
     read: |source: &SuiteSource<'_>, reader: &mut CaseReader<'_>| {
         super::inspect::read_lines(source, "ideal", reader);

@@ -77,11 +77,9 @@ fn read_case_file(path: &str, defaults: &CaseDefaults<'_, '_>, reader: &mut Case
         return;
     };
     let _ = place;
-    let parsed = text
-        .map_err(|why| format!("{shown}: {why}"))
-        .and_then(|text| {
-            SourceText::yaml(path, &text, YAML, 0).map_err(|error| format!("{shown}: {error}"))
-        });
+    let parsed = text.map_err(|why| format!("{shown}: {why}")).and_then(|text| {
+        SourceText::yaml(path, &text, YAML, 0).map_err(|error| format!("{shown}: {error}"))
+    });
     let source = match parsed {
         Ok(source) => source,
         Err(why) => return reader.file.refused.push(why),
@@ -143,7 +141,8 @@ fn read_case(
 /// Reads the messages to the agent. Returns why they cannot be played.
 fn read_input(fields: &Fields<'_>, case: &mut EvalCase) -> Option<String> {
     let Some(input) = fields.fields("input") else { return Some("it has no input".to_owned()) };
-    let mut messages: Vec<String> = input.text("prompt").map(ToOwned::to_owned).into_iter().collect();
+    let mut messages: Vec<String> =
+        input.text("prompt").map(ToOwned::to_owned).into_iter().collect();
     let mut refused = None;
     let turns = input.list("turns");
     let last = turns.len();
@@ -215,7 +214,9 @@ fn read_context(
             None => reader.file_of(case, folder, None, None),
         }
     }
-    if let Some(git) = context.get("git").filter(|git| git.as_object().is_some_and(|it| !it.is_empty())) {
+    if let Some(git) =
+        context.get("git").filter(|git| git.as_object().is_some_and(|it| !it.is_empty()))
+    {
         refused = Some(format!("it needs a Git repository: {}", terminal(&git.to_string(), 100)));
     }
     if let Some(files) = context.get("files").and_then(Value::as_object) {

@@ -53,7 +53,8 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let prompt = match (root.text("initial_prompt"), root.text("initial_prompt_file")) {
         (Some(prompt), _) => Some(prompt.to_owned()),
         (None, Some(path)) => {
-            let text = path_of(path, reader).and_then(|(path, place)| reader.lookup.text(&path, place));
+            let text =
+                path_of(path, reader).and_then(|(path, place)| reader.lookup.text(&path, place));
             text.and_then(Result::ok)
         }
         (None, None) => None,
@@ -140,16 +141,21 @@ fn read_templates(
                 let folder = source.text("path").unwrap_or_default().trim_end_matches('/');
                 let mount = source.text("mount_point").unwrap_or(".").trim_matches(['.', '/']);
                 let Some((folder, place)) = path_of(folder, reader) else {
-                    refused = Some(format!("the template `{}` is not in the repository", terminal(folder, 100)));
+                    refused = Some(format!(
+                        "the template `{}` is not in the repository",
+                        terminal(folder, 100)
+                    ));
                     continue;
                 };
                 let names = reader.lookup.list(&folder, place);
                 if names.is_empty() {
-                    refused = Some(format!("the template `{}` is not there", terminal(&folder, 100)));
+                    refused =
+                        Some(format!("the template `{}` is not there", terminal(&folder, 100)));
                 }
                 for name in names {
                     let name = name.trim_end_matches('/');
-                    let to = if mount.is_empty() { name.to_owned() } else { format!("{mount}/{name}") };
+                    let to =
+                        if mount.is_empty() { name.to_owned() } else { format!("{mount}/{name}") };
                     reader.file_at(case, &to, &format!("{folder}/{name}"), place);
                 }
             }
@@ -171,7 +177,8 @@ fn read_templates(
 fn rows(root: &Fields<'_>, reader: &CaseReader<'_>) -> Result<Vec<(String, Value)>, String> {
     let Some(dataset) = root.fields("dataset") else { return Ok(Vec::new()) };
     let field = dataset.text("id_field").unwrap_or("id");
-    let mut rows: Vec<Value> = dataset.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut rows: Vec<Value> =
+        dataset.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
     for path in dataset.texts("paths") {
         let shown = terminal(path, 100);
         let text = path_of(path, reader).and_then(|(path, place)| reader.lookup.text(&path, place));
@@ -190,7 +197,9 @@ fn rows(root: &Fields<'_>, reader: &CaseReader<'_>) -> Result<Vec<(String, Value
         return Err("its data set is empty".to_owned());
     }
     let named = rows.into_iter().zip(1..).map(|(row, number): (Value, usize)| {
-        let name = row.get(field).map(|name| name.as_str().map_or_else(|| name.to_string(), ToOwned::to_owned));
+        let name = row
+            .get(field)
+            .map(|name| name.as_str().map_or_else(|| name.to_string(), ToOwned::to_owned));
         (name.unwrap_or_else(|| number.to_string()), row)
     });
     Ok(named.collect())
@@ -268,9 +277,21 @@ fn read_criterion(fields: &Fields<'_>, row: Option<&Value>, case: &mut EvalCase)
             _ => Err("it lacks `skill_name`".to_owned()),
         },
         "llm_judge" | "agent_judge" => {
-            let others = ["files", "model", "temperature", "max_tokens", "max_turns", "agent",
-                "turn_timeout", "include_reference", "include_agent_output", "include_tool_calls",
-                "include_dialog", "max_file_chars", "max_dialog_chars"];
+            let others = [
+                "files",
+                "model",
+                "temperature",
+                "max_tokens",
+                "max_turns",
+                "agent",
+                "turn_timeout",
+                "include_reference",
+                "include_agent_output",
+                "include_tool_calls",
+                "include_dialog",
+                "max_file_chars",
+                "max_dialog_chars",
+            ];
             fields.describes(&others);
             match filled("prompt") {
                 Some(prompt) => {
@@ -279,8 +300,9 @@ fn read_criterion(fields: &Fields<'_>, row: Option<&Value>, case: &mut EvalCase)
                         fields.source().leave_out(&format!("{}/weight", fields.pointer()));
                     }
                     let least = fields.get("pass_threshold").and_then(Value::as_f64).unwrap_or(0.9);
-                    let sentence =
-                        format!("By these instructions the work deserves at least {least}: {prompt}");
+                    let sentence = format!(
+                        "By these instructions the work deserves at least {least}: {prompt}"
+                    );
                     return case.demands.push(CaseDemand::judged(&sentence));
                 }
                 None => Err("it has no prompt".to_owned()),
@@ -346,7 +368,8 @@ fn pattern_check(fields: &Fields<'_>, path: &str) -> Decided {
             names.push(name);
         }
     }
-    let pattern = if names.is_empty() { pattern.to_owned() } else { format!("(?{names}){pattern}") };
+    let pattern =
+        if names.is_empty() { pattern.to_owned() } else { format!("(?{names}){pattern}") };
     let check = json!({"file_matches": {"path": path, "pattern": pattern}});
     let is_wanted = fields.get("must_match").and_then(Value::as_bool) != Some(false);
     Ok(if is_wanted { check } else { json!({ "not": check }) })
@@ -365,7 +388,10 @@ fn json_check(
 ) -> Decided {
     let path = need(filled("path"), "path")?;
     if let Some(schema) = fields.text("json_schema") {
-        return Err(format!("its schema {} lies in the folder of the agent", terminal(schema, 100)));
+        return Err(format!(
+            "its schema {} lies in the folder of the agent",
+            terminal(schema, 100)
+        ));
     }
     let assertions = fields.list("assertions");
     all_needed(&[assertions.len()], threshold)?;
@@ -381,16 +407,23 @@ fn json_check(
 }
 
 /// Returns the check of a JMESPath expression that is a plain path, or its length.
-fn json_assertion(path: &str, expression: &str, operator: &str, expected: Option<Value>) -> Decided {
+fn json_assertion(
+    path: &str,
+    expression: &str,
+    operator: &str,
+    expected: Option<Value>,
+) -> Decided {
     let no_path = || format!("`{}` is more than a path", terminal(expression, 100));
-    let (inner, is_length) = match expression.strip_prefix("length(").and_then(|it| it.strip_suffix(')')) {
-        Some(inner) => (inner, true),
-        None => (expression, false),
-    };
+    let (inner, is_length) =
+        match expression.strip_prefix("length(").and_then(|it| it.strip_suffix(')')) {
+            Some(inner) => (inner, true),
+            None => (expression, false),
+        };
     let pointer = pointer_of(inner).ok_or_else(no_path)?;
     let expected = expected.unwrap_or(Value::Null);
     let mut data = json!({"path": path, "format": "json", "pointer": pointer});
-    let unknown = || Err(format!("the operator `{}` cannot be carried over", terminal(operator, 60)));
+    let unknown =
+        || Err(format!("the operator `{}` cannot be carried over", terminal(operator, 60)));
     if is_length {
         let Some(count) = expected.as_u64() else { return unknown() };
         data["count"] = match operator {
@@ -411,8 +444,12 @@ fn json_assertion(path: &str, expression: &str, operator: &str, expected: Option
         }
         "exists" => data["schema"] = json!({"not": {"type": "null"}}),
         "regex" if expected.is_string() => data["matches"] = expected,
-        "gte" if expected.is_number() => data["schema"] = json!({"type": "number", "minimum": expected}),
-        "lte" if expected.is_number() => data["schema"] = json!({"type": "number", "maximum": expected}),
+        "gte" if expected.is_number() => {
+            data["schema"] = json!({"type": "number", "minimum": expected})
+        }
+        "lte" if expected.is_number() => {
+            data["schema"] = json!({"type": "number", "maximum": expected})
+        }
         "gt" if expected.is_number() => {
             data["schema"] = json!({"type": "number", "exclusiveMinimum": expected});
         }
@@ -448,7 +485,8 @@ fn pointer_of(expression: &str) -> Option<String> {
             let (name, behind) = match rest.strip_prefix('"') {
                 Some(after) => after.split_once('"')?,
                 None => rest.split_at(
-                    rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len()),
+                    rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+                        .unwrap_or(rest.len()),
                 ),
             };
             if name.is_empty() {

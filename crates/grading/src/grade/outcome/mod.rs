@@ -17,9 +17,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-pub use state::{
-    ElsewhereResult, OutcomeState, ResultSource, StateName, TestCounts, TestScope,
-};
+pub use state::{ElsewhereResult, OutcomeState, ResultSource, StateName, TestCounts, TestScope};
 pub(super) use tools::{is_editor, is_shell, strip_mcp_server};
 pub(super) use track::{EndOfTask, OutcomeTracker};
 

@@ -142,7 +142,8 @@ fn a_change_after_the_tests_leaves_the_claim() {
     let kept = [TASK, Edits("a.py"), Runs("pytest > result.txt", ToolOutcome::Ok, ""), DONE];
     assert_eq!(state(&kept), StateName::UncountedPassed, "a check's own output is no change");
     let scratch = Runs("cat > try.py <<'EOF'\nprint(1)\nEOF", ToolOutcome::Ok, "");
-    let removed = [TASK, scratch, Edits("a.py"), PASSES, Runs("rm try.py", ToolOutcome::Ok, ""), DONE];
+    let removed =
+        [TASK, scratch, Edits("a.py"), PASSES, Runs("rm try.py", ToolOutcome::Ok, ""), DONE];
     assert_eq!(outcome(&removed).0, TaskOutcome::Verified, "its own scratch file");
 }
 
@@ -229,18 +230,28 @@ fn what_was_seen_is_said() {
         (runs("npm test", "Tests:       3 passed, 3 total"), WholeSuitePassed),
         (runs("npm test", "All tests passed!"), UncountedPassed),
         (fails("./gradlew test", "ERROR: JAVA_HOME is not set and no 'java' command"), CouldNotRun),
-        (fails("mvn test", "The JAVA_HOME environment variable is not defined correctly\nJAVA_HOME is not set"), CouldNotRun),
+        (
+            fails(
+                "mvn test",
+                "The JAVA_HOME environment variable is not defined correctly\nJAVA_HOME is not set",
+            ),
+            CouldNotRun,
+        ),
         (fails("pytest", "1 failed, 2 passed in 0.1s"), TestsFailed),
         (runs("pytest --collect-only", "3 tests collected in 0.01s"), Claimed),
     ] {
         assert_eq!(state(&[TASK, Edits("src/a.py"), step, DONE]), expected);
     }
-    let written = [TASK, Writes("/w/test_system.sh"), runs("./test_system.sh", "All tests passed!"), DONE];
+    let written =
+        [TASK, Writes("/w/test_system.sh"), runs("./test_system.sh", "All tests passed!"), DONE];
     assert_eq!(state(&written), OwnTestsPassed);
     let by_shell = [
         TASK,
         Edits("a.py"),
-        runs("cat > /tmp/test_a.py <<'EOF'\ndef test_a(): pass\nEOF\npytest /tmp/test_a.py", "1 passed in 0.1s"),
+        runs(
+            "cat > /tmp/test_a.py <<'EOF'\ndef test_a(): pass\nEOF\npytest /tmp/test_a.py",
+            "1 passed in 0.1s",
+        ),
         DONE,
     ];
     assert_eq!(state(&by_shell), OwnTestsPassed);

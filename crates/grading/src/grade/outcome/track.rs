@@ -361,9 +361,8 @@ impl OutcomeTracker {
         let is_own = are_own(Box::new(check.targets.iter().map(String::as_str)))
             || are_own(Box::new(listed.test_files()))
             || definition.iter().any(|file| self.created.has(file))
-            || counts.is_some_and(|counts| {
-                counts.passed > 0 && counts.ran() <= self.created.tests()
-            });
+            || counts
+                .is_some_and(|counts| counts.passed > 0 && counts.ran() <= self.created.tests());
         if is_own {
             TestScope::Own
         } else if check.is_part
@@ -385,8 +384,7 @@ impl OutcomeTracker {
     ) -> EndOfTask {
         let claim = final_claim(response, shown);
         let (outcome, state, mut evidence) = self.decide(claim.is_some());
-        let own_state =
-            (!self.verdicts.is_empty()).then(|| self.decide_inside(claim.is_some()).1);
+        let own_state = (!self.verdicts.is_empty()).then(|| self.decide_inside(claim.is_some()).1);
         for one in &mut evidence {
             one.words = redact(&one.words);
         }
@@ -473,9 +471,7 @@ impl OutcomeTracker {
         let state = |run: &CheckRun| {
             let (scope, counts) = (run.scope, run.counts);
             let state = match run.result {
-                RunResult::Failed { is_new } => {
-                    OutcomeState::TestsFailed { scope, counts, is_new }
-                }
+                RunResult::Failed { is_new } => OutcomeState::TestsFailed { scope, counts, is_new },
                 RunResult::Passed | RunResult::NoneRan => {
                     OutcomeState::TestsPassed { scope, counts }
                 }

@@ -17,7 +17,11 @@ pub(in crate::grade::outcome) fn ends_with_search(command: &str) -> bool {
     match program_name(words) {
         "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "pgrep" | "which" | "type"
         | "test" | "[" | "[[" | "cmp" | "diff" => true,
-        "git" => second == "grep" || (second == "diff" && words.iter().any(|word| word == "--quiet" || word == "--exit-code")),
+        "git" => {
+            second == "grep"
+                || (second == "diff"
+                    && words.iter().any(|word| word == "--quiet" || word == "--exit-code"))
+        }
         _ => false,
     }
 }
@@ -47,9 +51,14 @@ mod tests {
 
     #[test]
     fn only_a_search_may_find_nothing() {
-        for command in
-            ["grep -rn x src", "cat a | grep x", "which java", "command -v node", "cd a && rg x", "git grep x"]
-        {
+        for command in [
+            "grep -rn x src",
+            "cat a | grep x",
+            "which java",
+            "command -v node",
+            "cd a && rg x",
+            "git grep x",
+        ] {
             assert!(ends_with_search(command), "{command}");
         }
         for command in ["", "pytest", "grep x a | head", "grep x a; ls b", "sudo make grep"] {

@@ -23,13 +23,42 @@ const RUNNERS: [RunnerArguments; 11] = [
         programs: &["pytest", "py.test"],
         verbs: &[],
         selecting: &[
-            "-k", "-m", "--lf", "--last-failed", "--ff", "--nf", "--sw", "--stepwise", "--deselect",
-            "--ignore", "--ignore-glob", "--testmon", "--picked", "--pyargs",
+            "-k",
+            "-m",
+            "--lf",
+            "--last-failed",
+            "--ff",
+            "--nf",
+            "--sw",
+            "--stepwise",
+            "--deselect",
+            "--ignore",
+            "--ignore-glob",
+            "--testmon",
+            "--picked",
+            "--pyargs",
         ],
         with_values: &[
-            "-n", "-p", "-o", "-c", "-W", "-r", "--rootdir", "--maxfail", "--timeout", "--tb",
-            "--durations", "--cov", "--color", "--junitxml", "--confcutdir", "--override-ini",
-            "--dist", "--log-level", "--log-cli-level", "--import-mode",
+            "-n",
+            "-p",
+            "-o",
+            "-c",
+            "-W",
+            "-r",
+            "--rootdir",
+            "--maxfail",
+            "--timeout",
+            "--tb",
+            "--durations",
+            "--cov",
+            "--color",
+            "--junitxml",
+            "--confcutdir",
+            "--override-ini",
+            "--dist",
+            "--log-level",
+            "--log-cli-level",
+            "--import-mode",
         ],
     },
     RunnerArguments {
@@ -48,73 +77,218 @@ const RUNNERS: [RunnerArguments; 11] = [
         programs: &["cargo"],
         verbs: &["test", "t", "nextest", "run"],
         selecting: &[
-            "-p", "--package", "--lib", "--bin", "--bins", "--test", "--tests", "--doc",
-            "--example", "--examples", "--bench", "--exclude", "-E", "--filter-expr",
-            "--filterset", "--skip", "--ignored", "--exact", "--run-ignored", "--partition",
+            "-p",
+            "--package",
+            "--lib",
+            "--bin",
+            "--bins",
+            "--test",
+            "--tests",
+            "--doc",
+            "--example",
+            "--examples",
+            "--bench",
+            "--exclude",
+            "-E",
+            "--filter-expr",
+            "--filterset",
+            "--skip",
+            "--ignored",
+            "--exact",
+            "--run-ignored",
+            "--partition",
         ],
         with_values: &[
-            "--features", "-F", "--profile", "--target", "--target-dir", "--manifest-path", "-j",
-            "--jobs", "--color", "--test-threads", "--retries", "--message-format", "--config",
-            "-Z", "--status-level", "--final-status-level", "--failure-output",
+            "--features",
+            "-F",
+            "--profile",
+            "--target",
+            "--target-dir",
+            "--manifest-path",
+            "-j",
+            "--jobs",
+            "--color",
+            "--test-threads",
+            "--retries",
+            "--message-format",
+            "--config",
+            "-Z",
+            "--status-level",
+            "--final-status-level",
+            "--failure-output",
         ],
     },
     RunnerArguments {
         programs: &["jest", "vitest", "mocha", "ava", "jasmine", "playwright", "cypress", "karma"],
         verbs: &["run", "test", "start"],
         selecting: &[
-            "-t", "--testNamePattern", "--testPathPattern", "--testPathPatterns", "-g", "--grep",
-            "-f", "--fgrep", "-m", "--match", "-o", "--onlyChanged", "--changedSince", "--changed",
-            "--findRelatedTests", "--related", "--onlyFailures", "--selectProjects", "--project",
-            "--shard", "--spec", "--dir", "--last-failed", "--filter", "--testIgnorePattern",
+            "-t",
+            "--testNamePattern",
+            "--testPathPattern",
+            "--testPathPatterns",
+            "-g",
+            "--grep",
+            "-f",
+            "--fgrep",
+            "-m",
+            "--match",
+            "-o",
+            "--onlyChanged",
+            "--changedSince",
+            "--changed",
+            "--findRelatedTests",
+            "--related",
+            "--onlyFailures",
+            "--selectProjects",
+            "--project",
+            "--shard",
+            "--spec",
+            "--dir",
+            "--last-failed",
+            "--filter",
+            "--testIgnorePattern",
         ],
         with_values: &[
-            "--config", "-c", "--reporter", "-r", "--require", "--timeout", "--maxWorkers", "-w",
-            "--workers", "--root", "--environment", "--pool", "--retries",
+            "--config",
+            "-c",
+            "--reporter",
+            "-r",
+            "--require",
+            "--timeout",
+            "--maxWorkers",
+            "-w",
+            "--workers",
+            "--root",
+            "--environment",
+            "--pool",
+            "--retries",
         ],
     },
     RunnerArguments {
         programs: &["mvn", "mvnw", "gradle", "gradlew", "sbt", "bazel", "lein"],
         verbs: &[
-            "clean", "test", "verify", "check", "install", "package", "build", "cleanTest", "compile",
+            "clean",
+            "test",
+            "verify",
+            "check",
+            "install",
+            "package",
+            "build",
+            "cleanTest",
+            "compile",
         ],
-        selecting: &["--tests", "-pl", "--projects", "-rf", "-am", "--test_filter", "-P", "--include-build"],
-        with_values: &["-f", "--file", "-s", "--settings", "-T", "--console", "--max-workers", "-I"],
+        selecting: &[
+            "--tests",
+            "-pl",
+            "--projects",
+            "-rf",
+            "-am",
+            "--test_filter",
+            "-P",
+            "--include-build",
+        ],
+        with_values: &[
+            "-f",
+            "--file",
+            "-s",
+            "--settings",
+            "-T",
+            "--console",
+            "--max-workers",
+            "-I",
+        ],
     },
     RunnerArguments {
         programs: &["dotnet"],
         verbs: &["test"],
         selecting: &["--filter", "--treenode-filter", "--filter-class", "--filter-method"],
         with_values: &[
-            "-c", "--configuration", "-f", "--framework", "-v", "--verbosity", "-l", "--logger",
-            "-r", "--results-directory", "-s", "--settings", "--collect",
+            "-c",
+            "--configuration",
+            "-f",
+            "--framework",
+            "-v",
+            "--verbosity",
+            "-l",
+            "--logger",
+            "-r",
+            "--results-directory",
+            "-s",
+            "--settings",
+            "--collect",
         ],
     },
     RunnerArguments {
         programs: &["rspec", "rake", "rails", "ruby", "cucumber", "mix"],
         verbs: &["test", "spec", "exec"],
         selecting: &[
-            "-e", "--example", "-t", "--tag", "--only-failures", "--next-failure", "-n", "--name",
-            "--only", "--exclude", "--stale", "--failed", "-E", "--pattern", "-P",
+            "-e",
+            "--example",
+            "-t",
+            "--tag",
+            "--only-failures",
+            "--next-failure",
+            "-n",
+            "--name",
+            "--only",
+            "--exclude",
+            "--stale",
+            "--failed",
+            "-E",
+            "--pattern",
+            "-P",
         ],
         with_values: &["-f", "--format", "-r", "--require", "--seed", "--order", "-o", "-I"],
     },
     RunnerArguments {
         programs: &["phpunit", "pest", "artisan", "composer"],
         verbs: &["test"],
-        selecting: &["--filter", "--group", "--exclude-group", "--testsuite", "--covers", "--dirty"],
+        selecting: &[
+            "--filter",
+            "--group",
+            "--exclude-group",
+            "--testsuite",
+            "--covers",
+            "--dirty",
+        ],
         with_values: &["-c", "--configuration", "--bootstrap", "--log-junit", "--colors"],
     },
     RunnerArguments {
         programs: &["ctest", "meson", "ninja", "bats", "prove", "swift", "flutter", "dart", "zig"],
         verbs: &["test", "build", "check"],
         selecting: &[
-            "-R", "-E", "-L", "-LE", "-I", "--tests-regex", "--exclude-regex", "--label-regex",
-            "--rerun-failed", "--filter", "-f", "--filter-tags", "--suite", "--no-suite",
-            "--plain-name", "--name", "--skip", "-n", "--state",
+            "-R",
+            "-E",
+            "-L",
+            "-LE",
+            "-I",
+            "--tests-regex",
+            "--exclude-regex",
+            "--label-regex",
+            "--rerun-failed",
+            "--filter",
+            "-f",
+            "--filter-tags",
+            "--suite",
+            "--no-suite",
+            "--plain-name",
+            "--name",
+            "--skip",
+            "-n",
+            "--state",
         ],
         with_values: &[
-            "--test-dir", "-C", "-j", "--parallel", "--timeout", "-S", "--build-config", "-p",
-            "--formatter", "--repeat", "--output-junit",
+            "--test-dir",
+            "-C",
+            "-j",
+            "--parallel",
+            "--timeout",
+            "-S",
+            "--build-config",
+            "-p",
+            "--formatter",
+            "--repeat",
+            "--output-junit",
         ],
     },
     RunnerArguments {
@@ -127,8 +301,21 @@ const RUNNERS: [RunnerArguments; 11] = [
 
 /// Names by which a suite is called as a whole.
 const WHOLE: [&str; 15] = [
-    ".", "./", "...", "./...", "//...", "all", "tests", "test", "spec", "specs", "__tests__", "t",
-    "auto", "test/*.bats", "tests/*.bats",
+    ".",
+    "./",
+    "...",
+    "./...",
+    "//...",
+    "all",
+    "tests",
+    "test",
+    "spec",
+    "specs",
+    "__tests__",
+    "t",
+    "auto",
+    "test/*.bats",
+    "tests/*.bats",
 ];
 
 /// Returns true if the words of a check select a part of the tests.
@@ -136,11 +323,14 @@ pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
     let program = program_name(words);
     let rest = words.get(1..).unwrap_or_default();
     match program {
-        "go" => !rest.iter().any(|word| matches!(&**word, "./..." | "..." | "all"))
-            || rest.iter().any(|word| {
-                let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
-                word.starts_with('-') && matches!(flag, "run" | "test.run" | "short" | "skip" | "list")
-            }),
+        "go" => {
+            !rest.iter().any(|word| matches!(&**word, "./..." | "..." | "all"))
+                || rest.iter().any(|word| {
+                    let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+                    word.starts_with('-')
+                        && matches!(flag, "run" | "test.run" | "short" | "skip" | "list")
+                })
+        }
         name if name.starts_with("python") || matches!(name, "py" | "pypy3") => {
             // `python -m pytest …`, `python manage.py test …`
             match rest.iter().position(|word| word == "-m") {
@@ -153,7 +343,9 @@ pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
         }
         "npm" | "pnpm" | "yarn" | "bun" | "deno" => package_script_selects_part(rest),
         "node" => rest.iter().any(|word| {
-            !word.starts_with('-') || word.starts_with("--test-name") || word.starts_with("--test-only")
+            !word.starts_with('-')
+                || word.starts_with("--test-name")
+                || word.starts_with("--test-only")
         }),
         "bash" | "sh" | "zsh" => rest.len() > 1,
         "php" => selects_part(rest),
@@ -183,7 +375,10 @@ impl RunnerArguments {
                 continue;
             }
             // `-Dtest=Foo` of Maven.
-            if flag.starts_with("-Dtest") || flag.starts_with("-Dit.test") || flag == "-DwildcardSuites" {
+            if flag.starts_with("-Dtest")
+                || flag.starts_with("-Dit.test")
+                || flag == "-DwildcardSuites"
+            {
                 return true;
             }
             let is_plain = !word.starts_with(['-', '+']) && !is_number(word) && !word.contains('=');
@@ -234,7 +429,10 @@ fn is_whole(word: &str) -> bool {
     let bare = word.trim_end_matches('/');
     let bare = bare.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(bare);
     // A solution has all projects.
-    WHOLE.contains(&bare) || WHOLE.contains(&word) || word.ends_with(".sln") || word.ends_with(".slnx")
+    WHOLE.contains(&bare)
+        || WHOLE.contains(&word)
+        || word.ends_with(".sln")
+        || word.ends_with(".slnx")
 }
 
 fn is_number(word: &str) -> bool {
@@ -261,6 +459,6 @@ pub(super) fn check_targets(words: &[Cow<'_, str>]) -> Vec<String> {
 
 /// Programs that projects keep in their own folder and that are not the tests themselves.
 const KNOWN_WRAPPERS: [&str; 12] = [
-    "gradlew", "mvnw", "pytest", "python", "python3", "jest", "vitest", "mocha", "rspec", "phpunit",
-    "pest", "rails",
+    "gradlew", "mvnw", "pytest", "python", "python3", "jest", "vitest", "mocha", "rspec",
+    "phpunit", "pest", "rails",
 ];

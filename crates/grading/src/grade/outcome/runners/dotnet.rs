@@ -21,16 +21,20 @@ static PLATFORM: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static LINE: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^\s*(Total tests|Passed|Failed|Skipped|total|failed|succeeded|skipped): +(\d+)$")
+    english::regex(
+        r"^\s*(Total tests|Passed|Failed|Skipped|total|failed|succeeded|skipped): +(\d+)$",
+    )
 });
 
 fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
-    let counts = |passed, failed, skipped| TestCounts { passed, failed, skipped, ..Default::default() };
+    let counts =
+        |passed, failed, skipped| TestCounts { passed, failed, skipped, ..Default::default() };
     let vstest = output.captures(&VSTEST);
     sum(vstest.map(|found| counts(number(&found, 2), number(&found, 1), number(&found, 3))))
         .or_else(|| {
             let summary = output.captures(&PLATFORM);
-            sum(summary.map(|found| counts(number(&found, 3), number(&found, 2), number(&found, 4))))
+            sum(summary
+                .map(|found| counts(number(&found, 3), number(&found, 2), number(&found, 4))))
         })
         .or_else(|| {
             // One number a line; the total makes it a summary.
@@ -39,8 +43,7 @@ fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
                 let own = lines.iter().filter(|found| found[1].eq_ignore_ascii_case(name));
                 own.map(|found| number(found, 2)).sum::<u64>()
             };
-            let has_total =
-                lines.iter().any(|found| matches!(&found[1], "Total tests" | "total"));
+            let has_total = lines.iter().any(|found| matches!(&found[1], "Total tests" | "total"));
             has_total.then(|| counts(of("passed") + of("succeeded"), of("failed"), of("skipped")))
         })
 }

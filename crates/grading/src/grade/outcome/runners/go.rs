@@ -19,7 +19,9 @@ static PACKAGE: LazyLock<Regex> = LazyLock::new(|| {
 static TEST: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^--- (PASS|FAIL|SKIP): \S+ \([0-9.]+s\)"));
 static GOTESTSUM: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^DONE (?:\d+ runs, )?(\d+) tests?((?:, \d+ (?:skipped|failures?|errors?))*) in ")
+    english::regex(
+        r"^DONE (?:\d+ runs, )?(\d+) tests?((?:, \d+ (?:skipped|failures?|errors?))*) in ",
+    )
 });
 static GINKGO: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^(?:SUCCESS|FAIL)! -- (\d+ Passed \| \d+ Failed.*)$"));

@@ -10,8 +10,20 @@ use crate::grade::outcome::state::TestCounts;
 
 pub(super) const FAMILY: RunnerFamily = RunnerFamily {
     programs: &[
-        "jest", "vitest", "mocha", "ava", "karma", "jasmine", "playwright", "cypress", "npm",
-        "pnpm", "yarn", "bun", "deno", "node",
+        "jest",
+        "vitest",
+        "mocha",
+        "ava",
+        "karma",
+        "jasmine",
+        "playwright",
+        "cypress",
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "deno",
+        "node",
     ],
     read,
 };
@@ -30,17 +42,22 @@ static MOCHA: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(r"^\s+(\d+ (?:passing|failing|pending))(?: \([0-9.]+ ?(?:ms|s|m|h)\))?$")
 });
 static AVA: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^\s+(\d+) (?:tests?|known failures?|uncaught exceptions?) ?(passed|failed|skipped|todo)$")
+    english::regex(
+        r"^\s+(\d+) (?:tests?|known failures?|uncaught exceptions?) ?(passed|failed|skipped|todo)$",
+    )
 });
-static JASMINE: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^(\d+) specs?, (\d+) failures?(?:, (\d+) pending specs?)?")
-});
+static JASMINE: LazyLock<Regex> =
+    LazyLock::new(|| english::regex(r"^(\d+) specs?, (\d+) failures?(?:, (\d+) pending specs?)?"));
 static KARMA: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"Executed (\d+) of (\d+)(?: \((\d+) FAILED\))?(?: \(skipped (\d+)\))?(?: .*(?:SUCCESS|secs).*)?$")
+    english::regex(
+        r"Executed (\d+) of (\d+)(?: \((\d+) FAILED\))?(?: \(skipped (\d+)\))?(?: .*(?:SUCCESS|secs).*)?$",
+    )
 });
 /// Playwright prints one number a line; Bun too.
 static PLAYWRIGHT: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^\s+(\d+) (passed|failed|flaky|skipped|interrupted|did not run)(?: \([0-9.]+(?:ms|s|m|h)\))?$")
+    english::regex(
+        r"^\s+(\d+) (passed|failed|flaky|skipped|interrupted|did not run)(?: \([0-9.]+(?:ms|s|m|h)\))?$",
+    )
 });
 static BUN: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^\s*(\d+) (pass|fail|skip|todo)$"));
 static BUN_RAN: LazyLock<Regex> =
@@ -75,7 +92,9 @@ fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
         .or_else(|| bun(output))
         .or_else(|| node(output))
         .or_else(|| {
-            sum(output.captures(&AVA).map(|found| count_words(&format!("{} {}", &found[1], &found[2]))))
+            sum(output
+                .captures(&AVA)
+                .map(|found| count_words(&format!("{} {}", &found[1], &found[2]))))
         })
         .or_else(|| {
             sum(output.captures(&PLAYWRIGHT).map(|found| match &found[2] {

@@ -8,10 +8,8 @@ use super::{RunnerFamily, RunnerOutput, count_words, named_count, number, sum};
 use crate::english;
 use crate::grade::outcome::state::TestCounts;
 
-pub(super) const FAMILY: RunnerFamily = RunnerFamily {
-    programs: &["mvn", "mvnw", "gradle", "gradlew", "sbt", "java"],
-    read,
-};
+pub(super) const FAMILY: RunnerFamily =
+    RunnerFamily { programs: &["mvn", "mvnw", "gradle", "gradlew", "sbt", "java"], read };
 
 /// Surefire: totals, and with a time those of one class.
 static SUREFIRE: LazyLock<Regex> = LazyLock::new(|| {
@@ -24,9 +22,8 @@ static GRADLE: LazyLock<Regex> =
 /// A line of Gradle's test logging: `FooTest > works() PASSED`.
 static GRADLE_TEST: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^\S.* > .* (PASSED|FAILED|SKIPPED)$"));
-static CONSOLE: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^\[ +(\d+) tests (successful|failed|skipped|aborted) +\]$")
-});
+static CONSOLE: LazyLock<Regex> =
+    LazyLock::new(|| english::regex(r"^\[ +(\d+) tests (successful|failed|skipped|aborted) +\]$"));
 static JUNIT4: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^OK \((\d+) tests?\)$"));
 static SBT: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(r"^(?:\[\w+\] )?(?:Passed|Failed|Error): (Total \d+, Failed \d+.*)$")
@@ -50,7 +47,9 @@ fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
             }))
         })
         .or_else(|| {
-            sum(output.captures(&TESTNG).map(|found| rest_passed(number(&found, 1), number(&found, 2), 0, number(&found, 3))))
+            sum(output.captures(&TESTNG).map(|found| {
+                rest_passed(number(&found, 1), number(&found, 2), 0, number(&found, 3))
+            }))
         })
         .or_else(|| {
             sum(output.captures(&SCALATEST).map(|found| TestCounts {
@@ -68,9 +67,9 @@ fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
 
 fn surefire(output: &RunnerOutput<'_>) -> Option<TestCounts> {
     let counts = |of_class: bool| {
-        let found = output.captures(&SUREFIRE).filter(move |found| {
-            found[5].contains("Time elapsed") == of_class
-        });
+        let found = output
+            .captures(&SUREFIRE)
+            .filter(move |found| found[5].contains("Time elapsed") == of_class);
         sum(found.map(|found| {
             rest_passed(number(&found, 1), number(&found, 2), number(&found, 3), number(&found, 4))
         }))
@@ -85,9 +84,9 @@ fn gradle(output: &RunnerOutput<'_>) -> Option<TestCounts> {
         rest_passed(number(&found, 1), counts.failed, 0, counts.skipped)
     }));
     total.or_else(|| {
-        sum(output.captures(&GRADLE_TEST).map(|found| {
-            count_words(&format!("1 {}", found[1].to_ascii_lowercase()))
-        }))
+        sum(output
+            .captures(&GRADLE_TEST)
+            .map(|found| count_words(&format!("1 {}", found[1].to_ascii_lowercase()))))
     })
 }
 

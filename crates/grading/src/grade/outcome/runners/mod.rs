@@ -181,7 +181,8 @@ fn parse(digits: &str) -> u64 {
 /// ignored.
 fn count_words(list: &str) -> TestCounts {
     let mut counts = TestCounts::default();
-    let mut words = list.split(|c: char| c.is_whitespace() || matches!(c, ',' | '|' | ';' | '(' | ')'));
+    let mut words =
+        list.split(|c: char| c.is_whitespace() || matches!(c, ',' | '|' | ';' | '(' | ')'));
     let mut last = None;
     let mut next = || words.find(|word| !word.is_empty());
     while let Some(word) = next() {
@@ -214,8 +215,9 @@ fn named_count(list: &str, name: &str) -> u64 {
     let mut rest = list;
     while let Some(at) = rest.find(name) {
         let behind = &rest[at + name.len()..];
-        let is_whole = rest[..at].chars().next_back().is_none_or(|c| !c.is_alphabetic() && c != ' ')
-            || rest[..at].trim_end().ends_with([',', '(', '-', '.', '!']);
+        let is_whole =
+            rest[..at].chars().next_back().is_none_or(|c| !c.is_alphabetic() && c != ' ')
+                || rest[..at].trim_end().ends_with([',', '(', '-', '.', '!']);
         let value = behind.trim_start().strip_prefix([':', '=']).map(str::trim_start);
         if let Some(value) = value.filter(|_| is_whole || at == 0) {
             let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());

@@ -15,11 +15,11 @@ pub(super) const FAMILY: RunnerFamily = RunnerFamily {
 
 static CTEST: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)"));
-static GTEST: LazyLock<Regex> =
-    LazyLock::new(|| english::regex(r"^\[ +(PASSED|FAILED|SKIPPED|DISABLED) +\] (\d+) tests?(?:\.|, listed below:)"));
-static CATCH_OK: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^All tests passed \(\d+ assertions? in (\d+) test cases?\)")
+static GTEST: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"^\[ +(PASSED|FAILED|SKIPPED|DISABLED) +\] (\d+) tests?(?:\.|, listed below:)")
 });
+static CATCH_OK: LazyLock<Regex> =
+    LazyLock::new(|| english::regex(r"^All tests passed \(\d+ assertions? in (\d+) test cases?\)"));
 static CASES: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^(?:\[doctest\] )?test cases: +\d+ \|(?: +(\d+) passed)?(?: \|)?(?: +(\d+) failed)?(?: \| +(\d+) (?:skipped|failed as expected))?",
@@ -35,10 +35,14 @@ static XCTEST: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(r"^\s*Executed (\d+) tests?, with (?:(\d+) tests? skipped and )?(\d+) failures?")
 });
 static SWIFT: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"Test run with (\d+) tests?(?: in \d+ suites?)? (passed|failed) after .*?(?:with (\d+) issues?)?\.?$")
+    english::regex(
+        r"Test run with (\d+) tests?(?: in \d+ suites?)? (passed|failed) after .*?(?:with (\d+) issues?)?\.?$",
+    )
 });
 static DART: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^\d\d:\d\d \+(\d+)(?: ~(\d+))?(?: -(\d+))?: (?:All tests passed!|Some tests failed\.|No tests ran\.|All tests skipped\.)")
+    english::regex(
+        r"^\d\d:\d\d \+(\d+)(?: ~(\d+))?(?: -(\d+))?: (?:All tests passed!|Some tests failed\.|No tests ran\.|All tests skipped\.)",
+    )
 });
 
 fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {

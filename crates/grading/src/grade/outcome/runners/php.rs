@@ -15,8 +15,9 @@ static OK: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^OK \((\d+) tests?, \d+ assertions?\)$"));
 static TESTS: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^Tests: (\d+), Assertions: \d+(.*)$"));
-static PEST: LazyLock<Regex> =
-    LazyLock::new(|| english::regex(r"^\s*Tests: +(\d+ [a-z]+(?:, \d+ [a-z]+)*) \(\d+ assertions?\)$"));
+static PEST: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"^\s*Tests: +(\d+ [a-z]+(?:, \d+ [a-z]+)*) \(\d+ assertions?\)$")
+});
 
 fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
     let ok = output

@@ -25,12 +25,12 @@ static COLLECTED: LazyLock<Regex> = LazyLock::new(|| {
         r"^=* ?(?:no tests (?:ran|collected)(?: \((\d+) deselected\))?|(\d+)(?:/\d+)? tests? collected(?: \((\d+) deselected\))?)\b",
     )
 });
-static DESELECTED: LazyLock<Regex> =
-    LazyLock::new(|| english::regex(r"^collected \d+ items?(?: / \d+ errors?)? / (\d+) deselected"));
-static RAN: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^Ran (\d+) tests? in [0-9.]+"));
-static ENDED: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^(OK|FAILED|PASSED|NO TESTS RAN)(?: \(([^)]*)\))?$")
+static DESELECTED: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"^collected \d+ items?(?: / \d+ errors?)? / (\d+) deselected")
 });
+static RAN: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^Ran (\d+) tests? in [0-9.]+"));
+static ENDED: LazyLock<Regex> =
+    LazyLock::new(|| english::regex(r"^(OK|FAILED|PASSED|NO TESTS RAN)(?: \(([^)]*)\))?$"));
 static SYMPY: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^=* ?tests finished: (.*), in [0-9.]+ seconds"));
 

@@ -8,10 +8,8 @@ use super::{RunnerFamily, RunnerOutput, count_words, number, sum};
 use crate::english;
 use crate::grade::outcome::state::TestCounts;
 
-pub(super) const FAMILY: RunnerFamily = RunnerFamily {
-    programs: &["rspec", "rake", "rails", "ruby", "cucumber", "mix", "bats"],
-    read,
-};
+pub(super) const FAMILY: RunnerFamily =
+    RunnerFamily { programs: &["rspec", "rake", "rails", "ruby", "cucumber", "mix", "bats"], read };
 
 static RSPEC: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(

@@ -15,9 +15,8 @@ static CARGO: LazyLock<Regex> = LazyLock::new(|| {
         r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed(?:; (\d+) ignored)?(?:; \d+ measured)?(?:; (\d+) filtered out)?",
     )
 });
-static NEXTEST: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(r"^\s*Summary \[[^\]]*\] +\d+(?:/\d+)? tests? run: (.*)$")
-});
+static NEXTEST: LazyLock<Regex> =
+    LazyLock::new(|| english::regex(r"^\s*Summary \[[^\]]*\] +\d+(?:/\d+)? tests? run: (.*)$"));
 
 fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
     let cargo = output.captures(&CARGO).map(|found| TestCounts {

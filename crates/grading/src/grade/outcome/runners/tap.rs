@@ -16,8 +16,9 @@ static PLAN: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^1\.\.(\d+)(?:\
 static POINT: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"^(not )?ok (\d+)\b(?:.*# *(?i:(skip|todo)))?"));
 static PROVE: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^Files=\d+, Tests=(\d+),"));
-static PROVE_FAILED: LazyLock<Regex> =
-    LazyLock::new(|| english::regex(r"^Failed \d+/\d+ test programs?\. (\d+)/\d+ subtests? failed"));
+static PROVE_FAILED: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"^Failed \d+/\d+ test programs?\. (\d+)/\d+ subtests? failed")
+});
 static PROVE_RESULT: LazyLock<Regex> = LazyLock::new(|| english::regex(r"^Result: (PASS|FAIL)$"));
 
 fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
