@@ -65,18 +65,25 @@ pub struct CommandLine(pub Vec<String>);
 /// A value of an option that is not what it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
+    /// A quotation mark that is not closed.
     #[error("expected a command, found an open quotation mark")]
     OpenQuote,
+    /// An empty command line.
     #[error("expected a command, such as \"python3 agent.py\"")]
     NoCommand,
+    /// No time above 0.
     #[error("expected a time above 0, such as 90s, 10m or 1h30m")]
     Time,
+    /// No number from 0 to 1.
     #[error("expected a number from 0 to 1, such as 0.7")]
     Share,
+    /// No whole number from 0 on.
     #[error("expected a whole number from 0 on")]
     Whole,
+    /// No whole number.
     #[error("expected a whole number, such as 4")]
     Count,
+    /// No amount above 0.
     #[error("expected an amount above 0, such as 2.50")]
     Money,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use selftest_app::{AppError, find_report};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::pattern_tally::PatternTally;
 use super::patterns::{self, session_score};
 use super::share::{Proportion, TruncatedList, total};
-use super::{ErrorCause, ErrorFindings, GradeRecord, GradeSummary, TaskOutcome};
+use super::{ErrorCause, ErrorFindings, GradeRecord, GradeSummary};
 
 /// Maximum number of suggestions from a rule that applies per task type, tool or class.
 const MAX_PER_RULE: usize = 5;
@@ -21,7 +21,7 @@ pub struct SuggestionRules {
     /// count.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_sessions: u64,
-    /// Share of tasks that are not contradicted, below which a suggestion is made.
+    /// Completion rate below which a suggestion is made.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub completion_rate: f64,
     /// Mean tool efficiency below which a suggestion is made.
@@ -71,8 +71,7 @@ impl Default for SuggestionRules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuggestionRule {
-    /// Fewer than 70 % of the tasks are not contradicted. The specification's completion rate is an
-    /// appearance, and predicts success no better than chance.
+    /// `completion_rate < 70%`
     LowCompletionRate,
     /// `avg_tool_efficiency < 3`
     LowToolEfficiency,
@@ -209,16 +208,13 @@ fn overall_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec
                 sessions: patterns::matching_sessions(records, failed),
             }
         };
-    let contradicted = summary.outcomes.contradicted;
-    let not_contradicted =
-        Proportion::new(contradicted.of.saturating_sub(contradicted.count), contradicted.of);
     let all = [
         of_share(
             SuggestionRule::LowCompletionRate,
-            "Read the tasks that ended in an objection or a failed check",
-            not_contradicted,
+            "Add pre-task planning steps",
+            summary.completion_rate,
             rules.completion_rate,
-            |record| record.outcome == TaskOutcome::Contradicted,
+            |record| !record.task_completed,
         ),
         Suggestion {
             rule: SuggestionRule::LowToolEfficiency,
@@ -350,7 +346,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "Read the tasks that ended in an objection or a failed check",
+                "Add pre-task planning steps",
                 "Review error recovery patterns",
                 "Implement better fallback strategies",
                 "Consider skill enhancement for debugging",

@@ -243,7 +243,7 @@ pub fn reason(suggestion: &Suggestion) -> String {
     };
     match suggestion.rule {
         SuggestionRule::LowCompletionRate => {
-            format!("{count} of {n} tasks are not contradicted ({share}), below {limit} %")
+            format!("{count} of {n} sessions completed ({share}), below {limit} %")
         }
         SuggestionRule::LowErrorRecoveryRate => {
             format!("{count} of {n} sessions with errors recovered ({share}), below {limit} %")
