@@ -15,7 +15,8 @@ mod commands;
 mod progress;
 mod runtime;
 mod show;
+mod streams;
 mod ui;
 
 pub use commands::execute;
-pub use ui::print_usage;
+pub use streams::print_usage;

@@ -14,8 +14,7 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use serde_json::json;
 
-use super::named::NamedSession;
-use super::show::Shown;
+use super::named::{NamedSession, Shown};
 use crate::exit::Exit;
 use crate::ui::{eprint, print};
 

@@ -9,18 +9,29 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use selftest_app::{AppError, Project};
-use selftest_grading::report::session::OverviewCollector;
-use selftest_sessions::{SessionCollector, SessionFile, SessionSource};
+use selftest_grading::report::session::{OverviewCollector, SessionOverview};
+use selftest_sessions::{ReadNotes, Session, SessionCollector, SessionFile, SessionSource};
 use selftest_store::Store;
 use selftest_text::one_line;
+use serde::Serialize;
 
 use super::find;
-use super::show::Shown;
 use crate::args::DatabaseArgs;
 use crate::args::sessions::database;
 
 /// Maximum number of ids listed if several match.
 const MAX_NAMED: usize = 5;
+
+/// A session, and what of its file could not be used.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    #[serde(flatten)]
+    pub(super) session: Session,
+    pub(super) notes: ReadNotes,
+    /// Counts over all events of the session.
+    #[serde(skip)]
+    pub(super) overview: SessionOverview,
+}
 
 /// What a word of the command line stands for.
 pub(super) struct NamedSession {

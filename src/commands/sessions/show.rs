@@ -5,28 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use selftest_app::AppError;
-use selftest_grading::report::session::SessionOverview;
 use selftest_grading::report::transcript::{TranscriptOptions, transcript};
 use selftest_models::prices::ModelPrices;
-use selftest_sessions::{ReadNotes, Session};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
-use serde::Serialize;
 
-use super::named::NamedSession;
+use super::named::{NamedSession, Shown};
 use crate::exit::Exit;
 use crate::ui::{eprint, print};
-
-/// A session, and what of its file could not be used.
-#[derive(Serialize)]
-pub(super) struct Shown {
-    #[serde(flatten)]
-    pub(super) session: Session,
-    pub(super) notes: ReadNotes,
-    /// Counts over all events of the session.
-    #[serde(skip)]
-    pub(super) overview: SessionOverview,
-}
 
 /// How a session is shown.
 pub(super) struct Form {
