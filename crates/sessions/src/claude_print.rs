@@ -197,7 +197,12 @@ impl PrintedResult {
     }
 
     fn result(&mut self, line: PrintedLine<'_>, feed: &mut SessionFeed<'_>) {
-        feed.head.add_stated_cost(line.total_cost_usd.0);
+        // Each result of a conversation states the total so far.
+        let total = line.total_cost_usd.0.filter(|cost| cost.is_finite() && *cost > 0.0);
+        feed.head.stated_cost = match (total, feed.head.stated_cost) {
+            (Some(total), Some(known)) => Some(total.max(known)),
+            (total, known) => total.or(known),
+        };
         for model in line.model_usage.keys("") {
             feed.head.add_model(&model);
         }

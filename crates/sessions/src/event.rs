@@ -37,6 +37,9 @@ pub struct SessionHead {
     /// Cost of the session in USD, as the agent states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stated_cost: Option<f64>,
+    /// True if the agent states no cost for some call.
+    #[serde(skip)]
+    pub has_unpriced_call: bool,
     /// Blocks that the reader does not understand, by type.
     #[serde(skip_serializing_if = "UnknownBlocks::is_empty")]
     pub unknown_blocks: UnknownBlocks,
@@ -68,9 +71,19 @@ impl SessionHead {
 
     /// Adds the cost of a call in USD, as the agent states it. Agents write 0 if they know no price.
     pub fn add_stated_cost(&mut self, cost: Option<f64>) {
-        if let Some(cost) = cost.filter(|cost| cost.is_finite() && *cost > 0.0) {
-            self.stated_cost = Some(self.stated_cost.unwrap_or_default() + cost);
+        match cost {
+            Some(cost) if cost.is_finite() && cost > 0.0 => {
+                self.stated_cost = Some(self.stated_cost.unwrap_or_default() + cost);
+            }
+            Some(_) => self.has_unpriced_call = true,
+            None => {}
         }
+    }
+
+    /// Returns the cost that the agent states for the whole session; `None` if it knows no price for
+    /// some call.
+    pub fn whole_stated_cost(&self) -> Option<f64> {
+        self.stated_cost.filter(|_| !self.has_unpriced_call)
     }
 
     /// Extends the session's time span to include this time.

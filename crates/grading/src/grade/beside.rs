@@ -1,6 +1,7 @@
 //! Results that stand in files beside a session: of Harbor, SWE-bench, terminal-bench, tau-bench,
 //! and JUnit. Reads their text and joins them to a session by id or folder; opens no file.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -111,8 +112,13 @@ fn collect_object(map: &Map<String, Value>, results: &mut Vec<TaskResult>, depth
         return;
     }
     let info = map.get("reward_info").and_then(|info| info.get("reward"));
-    let own = RESULT_KEYS.iter().find_map(|key| Some((*key, map.get(*key)?)));
-    let own = own.filter(|(_, value)| value.is_boolean() || value.is_number());
+    // A number of `passed` or `resolved` ones counts tests or tasks.
+    let is_result = |key: &str, value: &Value| {
+        value.is_boolean() || (value.is_number() && matches!(key, "reward" | "score" | "success"))
+    };
+    let own = RESULT_KEYS.iter().find_map(|key| {
+        map.get(*key).filter(|value| is_result(key, value)).map(|value| (*key, value))
+    });
     if let Some((key, value)) = info.map(|value| ("reward", value)).or(own) {
         results.extend(of_value(ids, key, value));
         return;
@@ -128,8 +134,9 @@ fn collect_object(map: &Map<String, Value>, results: &mut Vec<TaskResult>, depth
     };
     let resolved = listed(&SUCCESS_LISTS);
     if SUCCESS_LISTS.iter().any(|key| map.get(*key).is_some_and(Value::is_array)) {
+        let known: HashSet<&str> = resolved.iter().map(String::as_str).collect();
         for id in listed(&FAILURE_LISTS) {
-            if !resolved.contains(&id) && results.len() < MAX_RESULTS {
+            if results.len() < MAX_RESULTS && !known.contains(id.as_str()) {
                 results.extend(of_value(vec![id], "resolved", &Value::Bool(false)));
             }
         }
@@ -164,8 +171,8 @@ fn of_value(ids: Vec<String>, key: &str, value: &Value) -> Option<TaskResult> {
     let passed = match value {
         Value::Bool(passed) => Some(*passed),
         Value::Number(number) => match number.as_f64()? {
-            number if number >= 1.0 => Some(true),
-            number if number <= 0.0 => Some(false),
+            number if (number - 1.0).abs() < f64::EPSILON => Some(true),
+            number if number.abs() < f64::EPSILON => Some(false),
             _ => None,
         },
         _ => return None,
@@ -238,8 +245,8 @@ pub fn results_of<'r>(
             Some(first) if one.ids.len() > 1 && first != &one.ids[1] => {
                 // A trial's own name is known only where a folder has it.
                 is_named(first)
-                    || (!has_trials(results, &one.ids[1..])
-                        && one.ids[1..].iter().any(|id| is_named(id)))
+                    || (one.ids[1..].iter().any(|id| is_named(id))
+                        && !has_trials(results, &one.ids[1..]))
             }
             Some(first) => is_named(first),
         })
@@ -315,6 +322,11 @@ mod tests {
             ("a/verifier/reward.txt", "0\n", vec![one(&[], Some(false), "reward 0.0")]),
             ("reward.txt", "0.5", vec![one(&[], None, "reward 0.5")]),
             ("reward.txt", "", vec![]),
+            ("reward.txt", "3", vec![one(&[], None, "reward 3.0")]),
+            // Counts of tests.
+            ("results.json", r#"{"passed":12,"failed":3}"#, vec![]),
+            ("results.json", r#"{"passed":true}"#, vec![one(&[], Some(true), "passed true")]),
+            ("results.json", r#"{"score":72.5}"#, vec![one(&[], None, "score 72.5")]),
             ("reward.json", r#"{"reward": 1}"#, vec![one(&[], Some(true), "reward 1")]),
             (
                 "result.json",

@@ -1,6 +1,6 @@
 //! Finds and reads files with results in the folders around a session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,16 @@ pub(super) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Prepares for the sessions of a scan.
-    pub(super) fn new(files: &[SessionFile]) -> Self {
+    /// Prepares for the sessions of a scan. The neighbours of a file that is itself a source are not
+    /// known: it may not be alone in its folder.
+    pub(super) fn new(files: &[SessionFile], sources: &[PathBuf]) -> Self {
         let mut sessions: HashMap<PathBuf, usize> = HashMap::new();
+        let named: HashSet<PathBuf> =
+            sources.iter().filter_map(|source| source.canonicalize().ok()).collect();
+        let is_named = |path: &Path| path.canonicalize().is_ok_and(|path| named.contains(&path));
         for file in files {
-            if let Some(folder) = file.source.path().parent() {
+            let path = file.source.path();
+            if let Some(folder) = path.parent().filter(|_| !is_named(path)) {
                 *sessions.entry(folder.to_owned()).or_default() += 1;
             }
         }
@@ -77,6 +82,8 @@ impl ResultFiles {
         }
         let read = RESULT_FILES.iter().filter_map(|name| {
             let path = folder.join(name);
+            // A pipe would wait for its writer.
+            path.metadata().ok().filter(std::fs::Metadata::is_file)?;
             let mut text = String::new();
             File::open(&path).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
             Some(read_results(&path.to_string_lossy(), &text))
@@ -105,7 +112,7 @@ impl SelfGrader {
             GradingResult::Graded(record) => Some(*record),
             GradingResult::NotGradable { .. } => None,
         });
-        Ok(ResultFiles::new(&[]).apply(path, graded.collect()))
+        Ok(ResultFiles::new(&[], &[]).apply(path, graded.collect()))
     }
 }
 

@@ -250,7 +250,7 @@ impl SelfGrader {
             ScanSummary { found: found.len() as u64, problems, ..ScanSummary::default() };
 
         self.release_vanished(&found, &known).await?;
-        let results = Arc::new(ResultFiles::new(&found));
+        let results = Arc::new(ResultFiles::new(&found, &self.options.sources));
         let since = self.options.since;
         let mut files: Vec<SessionFile> =
             found.into_iter().filter(|file| file.may_contain_session_since(since)).collect();

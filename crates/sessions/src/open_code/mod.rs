@@ -432,8 +432,10 @@ impl<'a> MessageInfo<'a> {
             }
             "assistant" => {
                 feed.head.add_model(&self.model);
-                feed.head.add_stated_cost(self.cost.0);
                 let usage = self.tokens.0.as_ref().and_then(OpenCodeTokens::usage);
+                if usage.is_some() {
+                    feed.head.add_stated_cost(self.cost.0);
+                }
                 let speaker =
                     MessageContext { usage, ..MessageContext::new(EventOrigin::Agent, time) };
                 said.blocks.send_answer(&speaker, feed);

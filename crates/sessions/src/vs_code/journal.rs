@@ -14,8 +14,8 @@ use crate::wire::LenientInt;
 /// Maximum bytes of changes that are replayed. The document has to be in memory.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-/// Maximum length that a path may give a list.
-const MAX_INDEX: usize = 100_000;
+/// Maximum length of a path. Deeper documents would exhaust the stack.
+const MAX_PATH: usize = 32;
 
 /// Fields that hold copies of files and prompts and nothing of the conversation.
 const HEAVY: [&str; 8] = [
@@ -75,6 +75,9 @@ impl JournalChange {
             *document = self.v;
             return true;
         }
+        if self.k.len() > MAX_PATH {
+            return false;
+        }
         let Some((last, path)) = self.k.split_last() else { return false };
         let Some(place) = path.iter().try_fold(document, |at, key| step(at, key)) else {
             return false;
@@ -116,13 +119,14 @@ fn step<'v>(at: &'v mut Value, key: &Value) -> Option<&'v mut Value> {
             at.as_object_mut().map(|object| object.entry(key.as_str()).or_insert(Value::Null))
         }
         key => {
-            let index = usize::try_from(key.as_u64()?).ok().filter(|index| *index < MAX_INDEX)?;
+            let index = usize::try_from(key.as_u64()?).ok()?;
             if at.is_null() {
                 *at = Value::Array(Vec::new());
             }
             let list = at.as_array_mut()?;
-            if index >= list.len() {
-                list.resize(index + 1, Value::Null);
+            // A change continues a list. A gap would cost memory for nothing.
+            if index == list.len() {
+                list.push(Value::Null);
             }
             list.get_mut(index)
         }

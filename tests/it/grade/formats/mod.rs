@@ -190,6 +190,10 @@ fn from_the_home_of_the_agent() {
     let workspace = cases.iter().fold(Workspace::new(), |workspace, case| {
         case.write(workspace, &format!("../home/{}", case.home))
     });
+    let home = workspace.path("../home");
+    let workspace = workspace
+        .env("XDG_CONFIG_HOME", home.join(".config"))
+        .env("XDG_DATA_HOME", home.join(".local/share"));
     let json = workspace.clone().args(["grade", "latest", "500", "--json"]).run().exit(0).json();
     let ids: BTreeSet<String> = cases.iter().map(|case| case.id.to_owned()).collect();
     same(&strings(&json["grades"], "session_id"), &ids, "grade latest");

@@ -119,6 +119,7 @@ impl RuleGrader<'_> {
         let session_kind = SessionKind::classify(&head, is_subagent, said);
         let copied = tally.spending.copied_model_tokens(&head);
         let spent = tally.spending.clone().into_model_tokens(&head);
+        let stated_cost = head.whole_stated_cost();
         let session_id = head.id;
         let Some(request) = &tally.request else {
             return GradingResult::NotGradable { session_id, reason: "no user request" };
@@ -207,8 +208,8 @@ impl RuleGrader<'_> {
                 rewinds: head.rewinds,
                 spent,
                 copied,
+                stated_cost,
                 copied_from: head.copied_from,
-                stated_cost: head.stated_cost,
                 errors,
                 tools: tally.tools,
             },

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub(super) use search::{ends_with_search, says_nothing_found};
-use selection::{check_targets, selects_part};
+use selection::{check_targets, selects_by_variable, selects_part};
 
 /// Kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,8 @@ pub(super) struct ShellCheck {
     /// True if the command's exit code 0 means that the check passed. Not the case before a pipe,
     /// `;` or `||`.
     pub(super) exit_code_is_reliable: bool,
+    /// True if a nonzero exit code can only be the check's: at most pipes follow.
+    pub(super) is_last: bool,
 }
 
 /// A relevant step of a command.
@@ -83,26 +85,31 @@ pub(super) fn parse_steps(command: &str) -> Vec<CommandStep> {
     for (at, segment) in segments.iter().enumerate() {
         is_printed &= segments[at - usize::from(at > 0)].next == ShellOperator::Pipe;
         let words = without_wrappers(&segment.words);
+        let later = &segments[at..segments.len() - 1];
+        // The exit code survives `&&` and, with pipefail, a pipe.
+        let behind = later.iter().all(|one| match one.next {
+            ShellOperator::And => true,
+            ShellOperator::Pipe => keeps_pipe_codes,
+            ShellOperator::Or | ShellOperator::Then => false,
+        });
+        // After `||` the command may not have run at all.
+        let is_alternative = at > 0 && segments[at - 1].next == ShellOperator::Or;
         if let Some(kind) = check_kind(words) {
-            let later = &segments[at..segments.len() - 1];
-            // The exit code survives `&&` and, with pipefail, a pipe.
-            let behind = later.iter().all(|one| match one.next {
-                ShellOperator::And => true,
-                ShellOperator::Pipe => keeps_pipe_codes,
-                ShellOperator::Or | ShellOperator::Then => false,
-            });
-            // After `||` the check may not have run at all.
-            let is_alternative = at > 0 && segments[at - 1].next == ShellOperator::Or;
+            let variables = segment.words.iter().take_while(|word| is_assignment(word));
             steps.push(CommandStep::Check(ShellCheck {
                 kind,
                 program: program_name(words).to_owned(),
                 targets: check_targets(words),
-                is_part: selects_part(words),
+                is_part: selects_part(words)
+                    || variables.clone().any(|word| selects_by_variable(word)),
                 exit_code_is_reliable: behind && !is_alternative,
+                is_last: later.iter().all(|one| one.next == ShellOperator::Pipe),
             }));
             is_printed = true;
         } else if is_merge(words) {
-            steps.push(CommandStep::Merge);
+            if behind && !is_alternative {
+                steps.push(CommandStep::Merge);
+            }
         } else if !is_printed {
             let outputs = written_files(words, segment);
             if !outputs.is_empty() {

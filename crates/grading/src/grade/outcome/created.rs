@@ -40,6 +40,11 @@ impl CreatedFiles {
         self.files.contains_key(base_name(path))
     }
 
+    /// Returns the number of files with tests.
+    pub(super) fn test_files(&self) -> u64 {
+        self.files.values().filter(|tests| **tests > 0).count() as u64
+    }
+
     /// Returns the number of tests in all files.
     pub(super) fn tests(&self) -> u64 {
         self.files.values().fold(0, |sum, tests| sum.saturating_add(*tests))

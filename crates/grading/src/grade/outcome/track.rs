@@ -272,7 +272,12 @@ impl OutcomeTracker {
                 CommandStep::Write(_) => {}
                 // Removing one's own scratch files does not change the work.
                 CommandStep::Delete(paths) if paths.iter().all(|path| self.created.has(path)) => {}
-                CommandStep::Change | CommandStep::Delete(_) => self.record_change(""),
+                CommandStep::Change | CommandStep::Delete(_) => {
+                    // What follows a merge in its own command tidies up: `git pull`.
+                    let merged = self.merged.take().filter(|merged| merged.event == event);
+                    self.record_change("");
+                    self.merged = merged;
+                }
                 CommandStep::Merge => {
                     if result.outcome == ToolOutcome::Ok {
                         let (sign, words) = (OutcomeSign::Merged, command.clone());
@@ -285,7 +290,7 @@ impl OutcomeTracker {
                         (ToolOutcome::Ok, None | Some(0)) if check.exit_code_is_reliable => {
                             CheckExit::Zero
                         }
-                        (ToolOutcome::Failed, _) if is_alone => CheckExit::NonZero,
+                        (ToolOutcome::Failed, _) if is_alone && check.is_last => CheckExit::NonZero,
                         _ => CheckExit::Unknown,
                     };
                     self.finish_check(&check, &command, event, exit, words);
@@ -307,7 +312,9 @@ impl OutcomeTracker {
             ShellCheckKind::Build | ShellCheckKind::Lint => output::build_result(exit, words),
             ShellCheckKind::Ci => output::ci_result(exit, words),
         };
-        let fewest = self.fewest_failures.get(command).copied();
+        // The checks of one command have numbers of their own.
+        let key = format!("{:?} {} {command}", check.kind, check.program);
+        let fewest = self.fewest_failures.get(&key).copied();
         let (result, counts) = match verdict {
             CheckVerdict::Passed(counts) => (RunResult::Passed, counts),
             CheckVerdict::Failed(counts) => {
@@ -328,14 +335,16 @@ impl OutcomeTracker {
             && (fewest.is_some() || self.fewest_failures.len() < MAX_COMMANDS)
         {
             let fewest = fewest.unwrap_or(u64::MAX).min(failures);
-            self.fewest_failures.insert(command.to_owned(), fewest);
+            self.fewest_failures.insert(key, fewest);
         }
         let scope = match result {
             RunResult::NoneRan => TestScope::NoneRan,
             _ => self.scope(check, counts, words),
         };
         // A repeated command replaces its earlier run.
-        self.runs.retain(|known| known.command != command || known.kind != check.kind);
+        self.runs.retain(|known| {
+            known.event == event || known.command != command || known.kind != check.kind
+        });
         if self.runs.len() >= MAX_RUNS {
             self.runs.remove(0);
         }
@@ -358,11 +367,14 @@ impl OutcomeTracker {
             "just" => &["justfile", "Justfile"],
             _ => &[],
         };
+        // Without `-v`, `go test` counts packages.
+        let counts_packages = check.program == "go" && !words.contains("--- ");
+        let written =
+            if counts_packages { self.created.test_files() } else { self.created.tests() };
         let is_own = are_own(Box::new(check.targets.iter().map(String::as_str)))
             || are_own(Box::new(listed.test_files()))
             || definition.iter().any(|file| self.created.has(file))
-            || counts
-                .is_some_and(|counts| counts.passed > 0 && counts.ran() <= self.created.tests());
+            || counts.is_some_and(|counts| counts.passed > 0 && counts.ran() <= written);
         if is_own {
             TestScope::Own
         } else if check.is_part
@@ -480,9 +492,15 @@ impl OutcomeTracker {
             (run.event, state)
         };
         match (failed, passed) {
-            // A later run of the whole suite includes what had failed.
+            // A later run of the whole suite includes what had failed. One of fewer tests is of
+            // another suite.
             (Some(failed), Some(passed))
-                if passed.scope == TestScope::Whole && passed.event > failed.event =>
+                if passed.scope == TestScope::Whole
+                    && passed.event > failed.event
+                    && passed
+                        .counts
+                        .zip(failed.counts)
+                        .is_none_or(|(passed, failed)| passed.ran() >= failed.ran()) =>
             {
                 Some(state(passed))
             }
@@ -505,13 +523,13 @@ impl OutcomeTracker {
 
     /// Returns true if a build or linter failed after everything that passed.
     fn has_later_failure(&self) -> bool {
+        // By position: several checks of one command have one event.
         let last = |passed: bool| {
-            let runs = self.runs.iter().filter(|run| match run.result {
+            self.runs.iter().rposition(|run| match run.result {
                 RunResult::Passed => passed,
                 RunResult::Failed { .. } => !passed,
                 RunResult::NoneRan | RunResult::CouldNotRun => false,
-            });
-            runs.map(|run| run.event).max()
+            })
         };
         last(false) > last(true)
     }

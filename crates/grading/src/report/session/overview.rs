@@ -53,7 +53,7 @@ impl SessionOverview {
     /// Returns the cost of the session.
     pub fn cost(&self, head: &SessionHead, prices: &ModelPrices) -> TokenCost {
         TokenCost::compute(&self.spending.clone().into_model_tokens(head), prices)
-            .with_stated(head.stated_cost)
+            .with_stated(head.whole_stated_cost())
     }
 
     /// Returns the first request, or the ID if there is no request.

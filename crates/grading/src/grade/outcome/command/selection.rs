@@ -381,7 +381,11 @@ impl RunnerArguments {
             {
                 return true;
             }
-            let is_plain = !word.starts_with(['-', '+']) && !is_number(word) && !word.contains('=');
+            if selects_by_variable(word) {
+                return true;
+            }
+            let is_plain =
+                !word.starts_with(['-', '+']) && !is_number(word) && !super::is_assignment(word);
             if is_plain && !self.verbs.contains(&word) && !is_whole(word) {
                 return true;
             }
@@ -394,11 +398,14 @@ impl RunnerArguments {
 fn package_script_selects_part(words: &[Cow<'_, str>]) -> bool {
     const FILTERS: [&str; 7] =
         ["-w", "--workspace", "--filter", "-F", "--scope", "-t", "--testNamePattern"];
+    let jest = RUNNERS.iter().find(|runner| runner.programs.contains(&"jest"));
     let mut words = words.iter().map(|word| &**word);
     let mut is_named = false;
     while let Some(word) = words.next() {
         let flag = word.split('=').next().unwrap_or_default();
-        if FILTERS.contains(&flag) || word == "workspace" {
+        // What follows the name goes to the runner, which is not known.
+        let is_for_runner = is_named && jest.is_some_and(|jest| jest.selecting.contains(&flag));
+        if FILTERS.contains(&flag) || word == "workspace" || is_for_runner {
             return true;
         }
         match word {
@@ -423,6 +430,29 @@ fn package_script_selects_part(words: &[Cow<'_, str>]) -> bool {
         }
     }
     false
+}
+
+/// Returns true for a variable that selects tests: `TEST=test/a.rb`.
+pub(super) fn selects_by_variable(word: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "TEST",
+        "TESTS",
+        "TESTFILES",
+        "TEST_FILE",
+        "TEST_FILES",
+        "TESTARGS",
+        "TEST_ARGS",
+        "TESTOPTS",
+        "SPEC",
+        "SPECS",
+        "SPEC_OPTS",
+        "ARGS",
+        "FILE",
+        "FILES",
+        "FILTER",
+        "PYTEST_ADDOPTS",
+    ];
+    word.split_once('=').is_some_and(|(name, _)| NAMES.contains(&name))
 }
 
 fn is_whole(word: &str) -> bool {
