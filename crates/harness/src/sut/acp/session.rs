@@ -22,7 +22,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::turn::{AgentTurn, TurnEnd};
+use super::turn::{AgentTurn, TurnEnd, ends_turn};
 use crate::sut::command::{CommandSession, GrantedView};
 use crate::sut::project::{read_anchored_file, read_named_file};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
@@ -100,12 +100,20 @@ impl AcpSession {
         let (ended, mut end) = oneshot::channel();
         // If the task has ended, so has the sender of `end`, which reports it.
         let _ = link.prompts.send(TurnRequest { text: said.to_owned(), ended });
+        // Lines behind the end of the turn. They are kept from the connection, which may handle them
+        // before it says that the turn has ended.
+        let (mut is_over, mut late) = (false, Vec::new());
         let end = loop {
             tokio::select! {
                 biased;
                 end = &mut end => break end,
                 line = process.stdout.line() => match line? {
+                    Some(line) if is_over => {
+                        late.extend_from_slice(&line);
+                        late.push(b'\n');
+                    }
                     Some(line) if line.trim_ascii_start().starts_with(b"{") => {
+                        is_over = ends_turn(&line);
                         let _ = link.lines.send(String::from_utf8_lossy(&line).into_owned());
                     }
                     Some(line) if line.trim_ascii().is_empty() => {}
@@ -126,7 +134,9 @@ impl AcpSession {
         };
         let (reply, violation) = {
             let mut turn = lock(&self.turn);
-            (turn.reply(&end, &view.redactor), turn.take_violation())
+            let before = turn.take_violation();
+            let after = turn.violation_in_unread(&late);
+            (turn.reply(&end, &view.redactor), before.or(after))
         };
         if let Some(rule) = violation {
             self.program.break_rule(rule);

@@ -60,6 +60,15 @@ pub(super) struct AgentTurn {
     violation: Option<String>,
 }
 
+/// Returns true for the response that ends a turn.
+pub(super) fn ends_turn(line: &[u8]) -> bool {
+    const REASON: &[u8] = b"\"stopReason\"";
+    line.windows(REASON.len()).any(|part| part == REASON)
+        && serde_json::from_slice::<Value>(line).is_ok_and(|message| {
+            message.get("method").is_none() && message.pointer("/result/stopReason").is_some()
+        })
+}
+
 /// A contiguous piece of the agent's text.
 #[derive(Debug, Default)]
 struct AgentText {
