@@ -199,8 +199,7 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
 
 /// Returns a pattern as JavaScript reads it; `None` if that has no such flags.
 fn javascript(pattern: &str) -> Option<&str> {
-    (!pattern.contains("(?") || pattern.contains("(?:") && !pattern.contains("(?i"))
-        .then_some(pattern)
+    (!pattern.replace("(?:", "").contains("(?")).then_some(pattern)
 }
 
 fn harbor(suite: &Suite) -> ExportedSuite {

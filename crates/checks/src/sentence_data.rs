@@ -56,7 +56,7 @@ static COMPARISON: LazyLock<Regex> = LazyLock::new(|| {
 /// A key that must be there, or must not.
 static KEY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r#"(?ix)^(?:the\s)?(?:(?:json|output|file|`?(?P<file>[^\s`]+\.(?:json|ya?ml|toml))`?)\s)?
+        r#"(?ix)^(?:the\s)?(?:(?:json|file|`?(?P<file>[^\s`]+\.(?:json|ya?ml|toml))`?)\s)?
         (?P<verb>no|has\sno|contains\sno|does\snot\s(?:have|contain)|has|contains|includes)\s
         (?:an?\s|the\s|any\s)?(?:top-level\s)?[`"'](?P<key>[A-Za-z0-9_.\-]+)[`"']\s
         (?:top-level\s|root\s|wrapper\s|outer\s)*(?:key|field|property)(?:\s(?:at\sthe\s(?:root|top\slevel)))?\.?$"#,
@@ -97,7 +97,15 @@ pub(crate) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Va
     let place = &found["place"];
     let (file, key) = match FILE.find(place).filter(|file| file.start() == 0) {
         Some(file) => (path(file.as_str())?, place[file.end()..].trim_start_matches('.')),
-        None => (context.data_file.clone()?, place),
+        // Code alone is about a file that it does not name. "port is 80" is about the answer.
+        None if found.name("match").is_some()
+            || found.name("equal").is_some_and(|equal| equal.as_str().starts_with('='))
+            || place.contains(['.', '['])
+            || sentence.contains('`') =>
+        {
+            (context.data_file.clone()?, place)
+        }
+        None => return None,
     };
     let pointer = pointer(key)?;
     let value = found["value"].trim();

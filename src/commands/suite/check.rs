@@ -40,6 +40,8 @@ pub struct SuiteCheckArgs {
 
 /// Most lines of one sort for each file, without `--verbose`.
 const MAX_LINES: usize = 5;
+/// Maximum size of a suite of ours, in bytes.
+const MAX_SUITE: u64 = 16 * 1024 * 1024;
 
 /// Most bytes of a sentence.
 const MAX_SENTENCE: usize = 100;
@@ -109,8 +111,16 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
 /// Prints the proposals for all files as one diff, and on stderr how much they would decide.
 fn suggest_checks(files: &[PathBuf]) -> Result<Exit, AppError> {
     let (mut all, mut decided, mut proposed) = (0, 0, 0);
+    let mut is_unreadable = false;
     for path in files {
-        let Ok(file) = folder::read_file(path) else { continue };
+        let file = match folder::read_file(path) {
+            Ok(file) => file,
+            Err(error) => {
+                eprint(&format!("{}: {error}\n", path.display()));
+                is_unreadable = true;
+                continue;
+            }
+        };
         let counts = file.counts();
         all += counts.typed + counts.rule + counts.judge + counts.unknown;
         decided += counts.typed + counts.rule;
@@ -127,7 +137,11 @@ fn suggest_checks(files: &[PathBuf]) -> Result<Exit, AppError> {
         plural(all as u64, "demand"),
         decided + proposed
     ));
-    Ok(if all == 0 { Exit::NothingRan } else { Exit::Passed })
+    Ok(match (is_unreadable, all) {
+        (true, _) => Exit::Usage,
+        (false, 0) => Exit::NothingRan,
+        (false, _) => Exit::Passed,
+    })
 }
 
 fn check_file(project: &Project, path: &Path) -> FileCheck {
@@ -172,7 +186,8 @@ fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
     if !["yaml", "yml"].contains(&extension) {
         return None;
     }
-    let text = std::fs::read_to_string(path).ok()?;
+    let is_small = path.metadata().is_ok_and(|file| file.len() <= MAX_SUITE);
+    let text = std::fs::read_to_string(path).ok().filter(|_| is_small)?;
     let is_ours = config::suite::is_selftest_suite(path);
     is_ours.then(|| config::suite::parse(path, text).map_err(|errors| errors.render(false)))
 }

@@ -160,7 +160,12 @@ impl SkillArms<'_> {
         let executed = execute_arms(&arms, &order, self.limits, cancel).await;
         drop(arms);
         let is_interrupted = executed.iter().any(|arm| arm.outcome == RunOutcome::Interrupted);
-        let lacks_model = executed.iter().any(|arm| arm.outcome == RunOutcome::ModelUnavailable);
+        // A case that failed hides the model that was lost in the outcome of an arm.
+        let lacks_model = !is_interrupted
+            && executed
+                .iter()
+                .flat_map(|arm| &arm.cases)
+                .any(|case| case.status().0 == CaseStatus::NotRun && !case.was_stopped_by_limit());
         let (mut faults, mut reports) = (Vec::new(), Vec::new());
         for (arm, report) in self.trials.arms.iter().zip(reporting) {
             reports.push((arm.clone(), report.finish(project, &mut faults)?));

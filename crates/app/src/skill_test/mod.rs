@@ -38,6 +38,7 @@ use selftest_harness::skill_test::{
 };
 use selftest_harness::sut::hermetic::{PERSONAL_FILES, check_hermetic};
 use selftest_harness::sut::namespace::RunId;
+use selftest_harness::sut::skill::project_folders;
 use selftest_reports::skill_test::{
     BaseBranch, SKILL_TEST_VERSION, SkillTestOutcome, SkillTestReport, SkillTestResult,
     TestedSkill, UntestedReason, UntestedSkill,
@@ -242,7 +243,10 @@ impl<'a> SkillTest<'a> {
         let (mut difference, mut base) = (SkillDifference::Unknown, None);
         if let (Some(repository), Some(commit)) = (repository, &self.base) {
             difference = SkillDifference::Unchanged;
-            if changed.iter().any(|file| file.starts_with(&found.folder)) {
+            // git names a changed submodule as one path.
+            let is_of_it =
+                |file: &PathBuf| file.starts_with(&found.folder) || found.folder.starts_with(file);
+            if changed.iter().any(is_of_it) {
                 difference = match repository.skill_at(commit, &found.folder)? {
                     None => SkillDifference::New,
                     Some(Err(why)) => {
@@ -273,7 +277,15 @@ impl<'a> SkillTest<'a> {
             let allowed = &self.settings.trials.allow_commands;
             let shown = Path::new(&found.shown);
             match SuiteFile::for_skill_test(self.project, shown, allowed) {
-                Ok(read) => suite = Some(read),
+                Ok(read) => {
+                    // A branch that breaks its own cases must not pass for having fewer.
+                    self.not_tested.extend(read.lost.iter().map(|why| UntestedSkill {
+                        skill: found.name.clone(),
+                        reason: UntestedReason::Refused,
+                        why: one_line(why, 500),
+                    }));
+                    suite = Some(read);
+                }
                 Err(error) => {
                     let why = error.render(false);
                     let why = why.strip_prefix("error: ").unwrap_or(&why);
@@ -437,7 +449,12 @@ impl<'a> SkillTest<'a> {
                 let found = &self.inventory.skills[candidate.position];
                 let args = self.settings.run();
                 let siblings = self.inventory.siblings(candidate.position);
-                let hidden = self.inventory.namesakes(candidate.position).into_iter();
+                // What is laid for the arms must not lie in the copy already.
+                let looked: Vec<PathBuf> =
+                    project_folders().into_iter().map(|at| self.project.folder.join(at)).collect();
+                let laid = self.inventory.skills.iter().map(|skill| skill.folder.clone());
+                let laid = laid.filter(|folder| looked.iter().any(|at| folder.starts_with(at)));
+                let hidden = self.inventory.namesakes(candidate.position).into_iter().chain(laid);
                 let hidden = hidden.map(|folder| to_hide(self.project, &folder.join(SKILL_FILE)));
                 let personal = PERSONAL_FILES.map(|file| self.project.folder.join(file));
                 let run = SkillArms {

@@ -52,6 +52,8 @@ pub struct SuiteFile {
     pub answer_keys: Vec<PathBuf>,
     /// `ExperimentParts` that are not run or may not be meant, one line each.
     pub remarks: Vec<String>,
+    /// Files and cases that cannot be run, with the reason.
+    pub lost: Vec<String>,
     /// Whose shell lines may be run.
     allowed: AllowedCommands,
     /// True for a folder of skills.
@@ -82,6 +84,7 @@ impl SuiteFile {
             skill: None,
             answer_keys: Vec::new(),
             remarks: Vec::new(),
+            lost: Vec::new(),
             allowed: AllowedCommands::new(&[]),
             is_folder: false,
             shown,
@@ -182,6 +185,7 @@ impl SuiteFile {
             let imported = match ImportedSuite::read(file, &self.allowed) {
                 Ok(imported) => imported,
                 Err(why) => {
+                    self.lost.push(format!("{}: {why}", shown.display()));
                     self.remark(&shown, &format!("nothing of it is run: {why}"));
                     continue;
                 }
@@ -190,6 +194,7 @@ impl SuiteFile {
                 self.remark(&shown, "there is no SKILL.md around it: it is run without a skill");
             }
             for line in &imported.incomplete {
+                self.lost.push(line.clone());
                 self.remark(&shown, &format!("not run: {line}"));
             }
             for line in &imported.left_out {

@@ -234,6 +234,8 @@ impl CheckParameter for FilePatternCheck {
 
 impl CheckParameter for FileDataCheck {
     fn value_schema() -> Value {
+        let mut count = CountBounds::value_schema();
+        count["description"] = "Number of items, members or characters.".into();
         let properties = json!({
             "path": described_text(FILE_OR_GLOB),
             "format": {"description": "Format of the file, by its extension if absent.",
@@ -243,7 +245,7 @@ impl CheckParameter for FileDataCheck {
             "absent": {"description": "There is no such value.", "type": "boolean"},
             "equals": {"description": "Expected value."},
             "matches": described_text("Pattern that the value matches."),
-            "count": CountBounds::value_schema(),
+            "count": count,
             "schema": {"description": "JSON Schema that the value satisfies.", "type": "object"},
         });
         mapping(&["path"], &properties)

@@ -243,7 +243,13 @@ impl<'a> Fields<'a> {
     /// Reads the texts of a list, or a single text.
     pub(super) fn texts(&self, key: &str) -> Vec<&'a str> {
         match self.get(key) {
-            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+            Some(Value::Array(items)) => {
+                let pointer = yaml::join(&self.pointer, key);
+                for (at, _) in items.iter().enumerate().filter(|(_, item)| !item.is_string()) {
+                    self.source.leave_out(&format!("{pointer}/{at}"));
+                }
+                items.iter().filter_map(Value::as_str).collect()
+            }
             Some(Value::String(text)) => vec![text],
             _ => Vec::new(),
         }

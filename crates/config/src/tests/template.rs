@@ -89,6 +89,7 @@ fn the_template_documents_the_true_defaults() {
             "http" => {
                 let mut http = config.sut.http.take().unwrap();
                 assert_eq!(http.token_variable.take().as_deref(), Some("PM_TOKEN"));
+                assert_eq!(http.ask.take().unwrap().path, "/chat");
                 assert_eq!(http, HttpSettings::default());
             }
             _ => {

@@ -152,6 +152,12 @@ impl SkillRule {
         if compared.iter().any(|(analysis, _)| analysis.conclusion == Conclusion::Blocked) {
             return finding(RuleOutcome::Undecided, "blocked".to_owned());
         }
+        if compared.iter().any(|(analysis, _)| loses_verdicts(analysis)) {
+            return finding(
+                RuleOutcome::Undecided,
+                "a case that had verdicts before has none here".to_owned(),
+            );
+        }
         if compared.iter().any(|(analysis, _)| !has_results(analysis)) {
             return finding(
                 RuleOutcome::Undecided,
@@ -160,6 +166,15 @@ impl SkillRule {
         }
         finding(RuleOutcome::Met, "nothing is worse beyond chance".to_owned())
     }
+}
+
+/// Returns true if a case has verdicts in the control arm only: what fails without a verdict would
+/// not count.
+fn loses_verdicts(analysis: &ExperimentAnalysis) -> bool {
+    analysis
+        .cases
+        .iter()
+        .any(|case| case.pass_rate.control.is_some() && case.pass_rate.treatment.is_none())
 }
 
 #[cfg(test)]

@@ -270,7 +270,15 @@ impl SkillTestResult {
             .any(|case| case.status == CaseStatus::NotRun);
         let short = is_short.then_some("not all trials were run");
         let why = blocked.as_deref().or(short);
-        let rules = rules.iter().map(|rule| rule.decide(effects, why)).collect();
+        let decide = |rule: &SkillRule| {
+            let mut finding = rule.decide(effects, why);
+            // Not shown to be worse, but nothing of the skill was tested.
+            if let (RuleOutcome::Met, Some(unread)) = (finding.outcome, &unread) {
+                (finding.outcome, finding.why) = (RuleOutcome::Undecided, unread.clone());
+            }
+            finding
+        };
+        let rules = rules.iter().map(decide).collect();
         let TestedSkill { name, path, difference, digest, model, .. } = tested;
         Self {
             skill: name,
@@ -417,8 +425,6 @@ impl SkillTestReport {
             SkillTestOutcome::Inconclusive
         } else if !skills.is_empty() {
             SkillTestOutcome::Passed
-        } else if lacks(UntestedReason::NoCases) {
-            SkillTestOutcome::NothingToTest
         } else if only_changed || lacks(UntestedReason::OtherShard) {
             SkillTestOutcome::NothingChanged
         } else {

@@ -71,6 +71,9 @@ pub(super) const HEADINGS: [&str; 5] = ["passed", "loading", "time", "tokens", "
 
 /// The effects of a skill that were measured, by name.
 pub(super) fn effects(skill: &SkillTestResult) -> Vec<(&'static str, &SkillEffect)> {
+    if skill.blocked.is_some() {
+        return Vec::new();
+    }
     let all = [
         ("lift", &skill.lift),
         ("change", &skill.change),
@@ -83,6 +86,9 @@ pub(super) fn effects(skill: &SkillTestResult) -> Vec<(&'static str, &SkillEffec
 /// An effect in one line: `+50 points (95 % interval +12 to +88), p = 0.008: better`.
 pub(super) fn effect_line(effect: &SkillEffect) -> String {
     let analysis = &effect.analysis;
+    if analysis.conclusion == Conclusion::Blocked {
+        return "blocked".to_owned();
+    }
     let (score, passes) = (&analysis.score.measure, &analysis.pass_rate.measure);
     let ends = |interval: Option<Interval>, factor: f64, decimals: usize| {
         interval.map_or_else(String::new, |Interval { low, high }| {

@@ -63,7 +63,7 @@ pub struct SkillTestArgs {
     #[arg(
         long,
         value_name = "TEST",
-        conflicts_with_all = ["paths", "changed", "against", "models", "aa", "interference", "shard", "rule"],
+        conflicts_with_all = ["paths", "changed", "against", "models", "aa", "interference", "shard", "rule", "repeats", "scenarios"],
         help_heading = "What to run"
     )]
     pub resume: Option<String>,

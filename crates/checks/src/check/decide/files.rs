@@ -71,8 +71,11 @@ pub(super) fn with_text(
                 FactStatement::new(false, format!("there is no file {shown}"))
             }
             Some(found) => {
-                let all: Vec<FactStatement> =
+                let mut all: Vec<FactStatement> =
                     found.into_iter().map(|path| of_file(report, path)).collect();
+                if !report.listed.contains(path) {
+                    all.push(FactStatement::undecided(format!("not all of {shown} was read")));
+                }
                 any_of(&all)
             }
         }

@@ -199,6 +199,12 @@ fn read_grader(fields: &Fields<'_>, body: Option<&str>, case: &mut EvalCase) {
     let kind = fields.text("type").unwrap_or_default();
     let name = fields.text("name").unwrap_or(kind);
     fields.describes(&["description", "arm"]);
+    // A grader of weight 0 only informs.
+    if fields.members().get("weight").and_then(Value::as_f64) == Some(0.0) {
+        fields.reads_all();
+        fields.source().leave_out(&format!("{}/weight", fields.pointer()));
+        return;
+    }
     // A sentence has no weight.
     let weight = if kind == "llm" { None } else { fields.get("weight") };
     let demand = match kind {
@@ -235,8 +241,7 @@ fn read_grader(fields: &Fields<'_>, body: Option<&str>, case: &mut EvalCase) {
     };
     case.demands.push(match demand {
         Ok(mut check) => {
-            // Weights of 0 only inform.
-            if let Some(weight) = weight.filter(|weight| weight.as_f64() != Some(0.0)) {
+            if let Some(weight) = weight {
                 check["weight"] = weight.clone();
             }
             CaseDemand::typed(name, &check)

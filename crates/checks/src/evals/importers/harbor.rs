@@ -49,19 +49,21 @@ d=$(mktemp -d) || exit 77
 mkdir -p "$d/tests" "$d/logs/verifier" "$d/logs/agent" "$d/logs/artifacts" || exit 77
 while [ $# -gt 1 ]; do
   mkdir -p "$d/tests/$(dirname "$1")"
-  printf '%s' "$2" | sed -e "s#/logs/#$d/logs/#g" -e "s#/tests/#$d/tests/#g" \
-    -e "s#/tests\([\"' ]\|$\)#$d/tests\1#g" >"$d/tests/$1" || exit 77
+  printf '%s' "$2" | sed -e "s#\(^\|[^[:alnum:]_.}/-]\)/logs/#\1$d/logs/#g" \
+    -e "s#\(^\|[^[:alnum:]_.}/-]\)/tests/#\1$d/tests/#g" \
+    -e "s#\(^\|[^[:alnum:]_.}/-]\)/tests\([\"' ]\|$\)#\1$d/tests\2#g" >"$d/tests/$1" || exit 77
   shift 2
 done
 bash "$d/tests/test.sh" >&2
 r=
 if [ -s "$d/logs/verifier/reward.json" ]; then
-  r=$(tr -d ' \n' <"$d/logs/verifier/reward.json" | sed -n 's/.*"reward":\([-0-9.eE+]*\).*/\1/p')
+  r=$(tr -d ' \r\n' <"$d/logs/verifier/reward.json" | sed -n 's/.*"reward":\([-0-9.eE+]*\).*/\1/p')
 elif [ -s "$d/logs/verifier/reward.txt" ]; then
-  r=$(tr -d ' \n' <"$d/logs/verifier/reward.txt")
+  r=$(tr -d ' \r\n' <"$d/logs/verifier/reward.txt")
 fi
 rm -rf "$d"
 [ -n "$r" ] || { echo "the tests left no reward"; exit 77; }
+case $r in *[!-+0-9.eE]*) echo "the reward is no number"; exit 77 ;; esac
 echo "reward $r"
 awk "BEGIN { exit !($r >= 1) }"
 "#;
@@ -218,7 +220,11 @@ fn read_image(
         } else {
             format!("environment/{from}")
         };
-        for entry in reader.lookup.list(&from, FileLocation::Evals) {
+        let entries = reader.lookup.list(&from, FileLocation::Evals);
+        if entries.is_empty() {
+            refused.push(format!("its image copies `{}`, which is not there", terminal(&from, 60)));
+        }
+        for entry in entries {
             let entry = entry.trim_end_matches('/');
             if entry == "Dockerfile" {
                 continue;
@@ -286,17 +292,21 @@ fn without_root(text: &str, root: &str) -> String {
     if root.len() < 2 {
         return text.to_owned();
     }
-    let text = text.replace(&format!("{root}/"), "");
-    // The folder itself, as a word of its own.
-    let mut rest = text.as_str();
+    // The folder as a word of its own, or before a path.
+    let mut rest = text;
     let mut kept = String::new();
     while let Some((before, after)) = rest.split_once(root) {
         let is_word = !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
-        let starts =
-            !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'));
         kept.push_str(before);
-        kept.push_str(if is_word && starts { "." } else { root });
-        rest = after;
+        let starts =
+            !kept.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'));
+        rest = match after.strip_prefix('/').filter(|_| starts) {
+            Some(below) => below,
+            None => {
+                kept.push_str(if is_word && starts { "." } else { root });
+                after
+            }
+        };
     }
     kept + rest
 }

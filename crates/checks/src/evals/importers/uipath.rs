@@ -350,8 +350,8 @@ fn file_check(
     checks.extend(excludes.iter().map(|text| json!({ "not": contains(text) })));
     let patterns = fields.list("patterns");
     let count = patterns.len();
-    for pattern in patterns.into_iter().flatten() {
-        checks.push(pattern_check(&pattern, &path)?);
+    for pattern in patterns {
+        checks.push(pattern_check(&pattern.ok_or("a pattern is not a mapping")?, &path)?);
     }
     all_needed(&[includes.len(), excludes.len(), count], threshold)?;
     checks.insert(0, json!({ "file_exists": path }));
@@ -396,7 +396,8 @@ fn json_check(
     let assertions = fields.list("assertions");
     all_needed(&[assertions.len()], threshold)?;
     let mut checks = vec![json!({"file_data": {"path": path, "format": "json"}})];
-    for assertion in assertions.into_iter().flatten() {
+    for assertion in assertions {
+        let assertion = assertion.ok_or("an assertion is not a mapping")?;
         let expression = assertion.text("expression").ok_or("an assertion lacks `expression`")?;
         let operator = assertion.text("operator").unwrap_or("equals");
         let expected = assertion.members().get("expected").cloned();
