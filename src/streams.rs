@@ -26,7 +26,7 @@ pub(crate) fn detect_build_log() {
     let environment = Environment::from_process();
     let is_set =
         |name: &&str| environment.variables.get(*name).is_some_and(|value| !value.is_empty());
-    if environment.ci || READERS_OF_LOGS.iter().any(|name| is_set(&name)) {
+    if environment.ci || READERS_OF_LOGS.iter().any(is_set) {
         print_build_log();
     }
 }

@@ -479,7 +479,7 @@ fn the_page_about_reports_tells_the_truth() {
 }
 
 /// Answers with everything that a CI system might obey, and with characters that XML does not have.
-const COMMANDING_AGENT: &str = r##"
+const COMMANDING_AGENT: &str = r#"
 import json, sys
 text = ("::stop-commands::pwned\n  ::error file=x::forged\n##[error]forged ##vso[task.complete]x\n"
         "\r::add-mask::a\r\n#\u200d#[group]x :\u2060:notice::y \ufffe\uffff\U0001ffff\u0000 "
@@ -487,7 +487,7 @@ text = ("::stop-commands::pwned\n  ::error file=x::forged\n##[error]forged ##vso
 sys.stdin.readline()
 print(text, file=sys.stderr, flush=True)
 print(json.dumps({"type": "result", "status": "COMPLETE", "output": text}), flush=True)
-"##;
+"#;
 
 /// Lines that the runner of GitHub Actions or the agent of Azure Pipelines would obey, except the
 /// harness's own annotations.

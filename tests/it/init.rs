@@ -59,7 +59,7 @@ fn a_project_with_nothing_is_tested_by_the_example_agent() {
     assert!(run.read(".gitignore").contains("/reports/selftest/"));
 }
 
-/// An API as FastAPI describes it: one call whose response is the answer.
+/// An API as `FastAPI` describes it: one call whose response is the answer.
 #[test]
 fn an_api_that_answers_in_one_call_is_tested() {
     let api = r#"{"openapi": "3.1.0", "paths": {"/chat": {"post": {

@@ -249,7 +249,7 @@ mod tests {
                 symlink("../outside.md", home.join("out.md")).unwrap();
             }),
             ("the link `gone` leads nowhere", |home| {
-                symlink("nowhere", home.join("gone")).unwrap()
+                symlink("nowhere", home.join("gone")).unwrap();
             }),
             ("nested more than", |home| symlink("..", home.join("references/up")).unwrap()),
             ("has a control character", |home| std::fs::write(home.join("a\nb"), "").unwrap()),

@@ -118,17 +118,14 @@ fn promptfoo(suite: &Suite) -> ExportedSuite {
         let (sentences, checks) = demands(case);
         let mut asserts = Vec::new();
         for check in checks {
-            match promptfoo_assert(&check.kind) {
-                Some(mut assert) => {
-                    if check.weight.get() != 1.0 {
-                        assert["weight"] = json!(check.weight);
-                    }
-                    asserts.push(assert);
+            if let Some(mut assert) = promptfoo_assert(&check.kind) {
+                if check.weight.get() != 1.0 {
+                    assert["weight"] = json!(check.weight);
                 }
-                None => {
-                    let words = format!("case {id}: the check `{}`", check.describe());
-                    exported.left_out.push(words);
-                }
+                asserts.push(assert);
+            } else {
+                let words = format!("case {id}: the check `{}`", check.describe());
+                exported.left_out.push(words);
             }
         }
         asserts.extend(sentences.iter().map(|text| json!({"type": "llm-rubric", "value": text})));

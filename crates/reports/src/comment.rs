@@ -200,9 +200,10 @@ fn because(reason: Option<&str>, case: Option<&CaseDocument>, causes: &SharedCau
     let shared = case
         .and_then(|case| causes.of_fault(CaseFault::of_document(case)))
         .filter(|cause| cause.number <= MAX_CAUSES);
-    shared.map(SharedCause::name).unwrap_or_else(|| {
-        escape::inline_in_comment(reason.unwrap_or_default(), MAX_REASON).to_string()
-    })
+    shared.map_or_else(
+        || escape::inline_in_comment(reason.unwrap_or_default(), MAX_REASON).to_string(),
+        SharedCause::name,
+    )
 }
 
 /// Lists the failures of a run without a baseline.

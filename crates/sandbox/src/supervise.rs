@@ -332,7 +332,7 @@ mod linux {
 
     /// The control group of the program, if it has one, and the limits that are watched.
     pub(super) struct Group {
-        group: Option<CgroupFiles>,
+        cgroup: Option<CgroupFiles>,
         usage: UsageWatch,
         notes: Option<File>,
     }
@@ -353,13 +353,13 @@ mod linux {
             let unseen = unseen.map(|error| error.raw_os_error().unwrap_or(libc::EPERM));
             control::release(way, unseen)?;
             let notes = ready.notes.as_ref().map(File::try_clone).transpose()?;
-            Ok(Self { group, usage, notes })
+            Ok(Self { cgroup: group, usage, notes })
         }
 
         /// Waits until a limit is reached that the kernel does not enforce, and describes it.
         pub(super) async fn used_up(&self) -> String {
             let processor_time = async {
-                match &self.group {
+                match &self.cgroup {
                     Some(group) => group.wait_for_cpu_limit().await,
                     None => std::future::pending().await,
                 }
@@ -371,7 +371,7 @@ mod linux {
         }
 
         pub(super) fn kill(&self) {
-            if let Some(group) = &self.group {
+            if let Some(group) = &self.cgroup {
                 group.kill();
             }
         }
@@ -379,7 +379,7 @@ mod linux {
         /// Records the limits that were reached, and this one, which ended the case.
         pub(super) fn note(&self, used_up: Option<String>) {
             let Some(notes) = &self.notes else { return };
-            let exceeded = self.group.as_ref().map(CgroupFiles::exceeded_limits);
+            let exceeded = self.cgroup.as_ref().map(CgroupFiles::exceeded_limits);
             let used_up = used_up.map(|what| SandboxAttempt::new(AttemptKind::Limit, what));
             for attempt in exceeded.into_iter().flatten().chain(used_up) {
                 attempt.append_to(notes);

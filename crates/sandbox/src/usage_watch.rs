@@ -249,7 +249,7 @@ fn enter(
             continue;
         }
         let Ok(found) = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        #[allow(clippy::useless_conversion, reason = "the type differs from machine to machine")]
+        #[expect(clippy::useless_conversion, reason = "the type differs from machine to machine")]
         let links = u64::from(found.st_nlink.max(1));
         let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
         // A file with several names is met at each of them.

@@ -102,13 +102,12 @@ struct LimitedUnpacking<'r> {
 impl Read for LimitedUnpacking<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.unpacked.read(buffer)?;
-        match self.left.checked_sub(count as u64) {
-            Some(left) => self.left = left,
-            None => {
-                let most = self.most / (1024 * 1024);
-                let reason = format!("it expands to more than {most} MB, which no session does");
-                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-            }
+        if let Some(left) = self.left.checked_sub(count as u64) {
+            self.left = left;
+        } else {
+            let most = self.most / (1024 * 1024);
+            let reason = format!("it expands to more than {most} MB, which no session does");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         Ok(count)
     }
@@ -160,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused_and_a_torn_file_says_so() {
-        let bomb = [b' '; 200_000];
+        let bomb = vec![b' '; 200_000];
         for bytes in [gzip(&bomb), zstandard(&bomb)] {
             let mut content = Vec::new();
             unpack(&bytes[..], 200_000).unwrap().read_to_end(&mut content).unwrap();

@@ -72,6 +72,7 @@ struct DroidEvent<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "names of the format")]
 struct DroidTokens {
     input_tokens: LenientInt,
     output_tokens: LenientInt,

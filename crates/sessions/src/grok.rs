@@ -126,9 +126,10 @@ impl GrokRow<'_> {
                 let is_injected = ["<user_info>", "<system-reminder>", "<skills"]
                     .iter()
                     .any(|start| content.trim_start().starts_with(start));
-                let origin = match is_typed && !is_injected {
-                    true => EventOrigin::Human,
-                    false => EventOrigin::Harness,
+                let origin = if is_typed && !is_injected {
+                    EventOrigin::Human
+                } else {
+                    EventOrigin::Harness
                 };
                 let content = content.map(|text| {
                     let (_, rest) = text.split_once("<user_query>")?;

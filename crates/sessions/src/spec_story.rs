@@ -1,4 +1,4 @@
-//! Reads the Markdown that SpecStory keeps of Claude Code, Codex, Cursor and others in
+//! Reads the Markdown that `SpecStory` keeps of Claude Code, Codex, Cursor and others in
 //! `.specstory/history`. A line such as `_**User (2026-07-13 13:40:49Z)**_` begins a message,
 //! `<tool-use>` a call with its output, `<think>` reasoning.
 //!
@@ -241,7 +241,7 @@ impl<'a> Speaker<'a> {
         let mut model = details.strip_prefix("model ").unwrap_or(details);
         let mut time = Moment::default();
         let is_date =
-            |at: &usize| details[*at..].as_bytes().first().is_some_and(u8::is_ascii_digit);
+            |at: &usize| details.as_bytes()[*at..].first().is_some_and(u8::is_ascii_digit);
         let places = std::iter::once(0).chain(details.match_indices(' ').map(|(at, _)| at + 1));
         for at in places.filter(|at| *at < details.len()).filter(is_date) {
             let parsed = Moment::parse(&without_space(&details[at..]));

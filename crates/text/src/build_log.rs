@@ -141,7 +141,7 @@ fn is_json(text: &str) -> bool {
 fn colour_sequence(text: &str) -> Option<&str> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
-    parameters[end..].starts_with('m').then(|| &text[..2 + end + 1])
+    parameters[end..].starts_with('m').then(|| &text[..=(2 + end)])
 }
 
 /// Escapes a text as the message of a workflow command.

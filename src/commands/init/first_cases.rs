@@ -64,9 +64,10 @@ fn triggers(skill: &SkillText<'_>) -> Vec<String> {
     }
     let words = skill.name.replace(['-', '_'], " ");
     let first = skill.description.split(". ").next().unwrap_or_default().trim_end_matches('.');
-    found.push(match first.is_empty() {
-        true => format!("I have a task about {words}. Please do it."),
-        false => format!("I need somebody for this: {first}."),
+    found.push(if first.is_empty() {
+        format!("I have a task about {words}. Please do it.")
+    } else {
+        format!("I need somebody for this: {first}.")
     });
     found.push(format!("Can you help me with {words}?"));
     found.dedup();

@@ -117,12 +117,11 @@ fn program_section(
     environment: &BTreeMap<String, String>,
     has_skills: bool,
 ) -> String {
-    let folder = match has_skills {
-        true => {
-            "    # It works in a copy of the project, in which skills can be laid for it\n    \
-                 work_folder: copy\n"
-        }
-        false => "",
+    let folder = if has_skills {
+        "    # It works in a copy of the project, in which skills can be laid for it\n    \
+             work_folder: copy\n"
+    } else {
+        ""
     };
     let input = match request {
         RequestBy::Stdin => "stdin",
@@ -261,10 +260,7 @@ impl Target {
             Self::Agent(agent) if agent.is_acp() => {
                 let run: Vec<&str> =
                     [agent.program()].iter().chain(agent.arguments()).copied().collect();
-                let folder = match has_skills {
-                    true => "    work_folder: copy\n",
-                    false => "",
-                };
+                let folder = if has_skills { "    work_folder: copy\n" } else { "" };
                 format!(
                     "sut:\n  \
                        # An agent on this machine that speaks the Agent Client Protocol: every permission that\n  \

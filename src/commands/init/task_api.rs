@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(api.way, way);
     }
 
-    /// As FastAPI describes a chat endpoint, with and without a model of its response.
+    /// As `FastAPI` describes a chat endpoint, with and without a model of its response.
     #[test]
     fn a_call_that_answers_at_once_is_found() {
         let mut document = json!({

@@ -52,11 +52,10 @@ pub(super) fn files(found: &Found, answers: &Answers, prompts: bool) -> Vec<NewF
         files.push(file(SUITE, suite(found), Some("three first cases".to_owned())));
     }
     if answers.workflow {
-        let (text, about) = match tests_skills {
-            true => {
-                (skills_workflow(answers), Some("tests the skills that a pull request changes"))
-            }
-            false => (WORKFLOW.to_owned(), None),
+        let (text, about) = if tests_skills {
+            (skills_workflow(answers), Some("tests the skills that a pull request changes"))
+        } else {
+            (WORKFLOW.to_owned(), None)
         };
         files.push(file(".github/workflows/selftest.yml", text, about.map(str::to_owned)));
     }
@@ -74,9 +73,10 @@ fn skills_workflow(answers: &Answers) -> String {
     let keys = answers.target.keys().iter();
     let secret = |key: &&str| format!("          {key}: ${{{{ secrets.{key} }}}}\n");
     let secrets: String = keys.map(secret).collect();
-    match secrets.is_empty() {
-        true => SKILLS_WORKFLOW.replace("        env:\nSECRETS\n", ""),
-        false => SKILLS_WORKFLOW.replace("SECRETS\n", &secrets),
+    if secrets.is_empty() {
+        SKILLS_WORKFLOW.replace("        env:\nSECRETS\n", "")
+    } else {
+        SKILLS_WORKFLOW.replace("SECRETS\n", &secrets)
     }
 }
 

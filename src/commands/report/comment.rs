@@ -54,14 +54,13 @@ const MAX_EVENT: u64 = 16 * 1024 * 1024;
 pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
     let project = ui::open(global)?;
     let environment = &project.environment;
-    let (text, mark) = match &args.file {
-        Some(file) => read(&project, file)?,
-        None => {
-            let resolved = project.load(Vec::new())?;
-            let report = selftest_app::find_report(&project, &resolved, &args.run)?;
-            let link = environment.github_run_url();
-            (render(&report, &args.key, link.as_deref()), marker(&args.key))
-        }
+    let (text, mark) = if let Some(file) = &args.file {
+        read(&project, file)?
+    } else {
+        let resolved = project.load(Vec::new())?;
+        let report = selftest_app::find_report(&project, &resolved, &args.run)?;
+        let link = environment.github_run_url();
+        (render(&report, &args.key, link.as_deref()), marker(&args.key))
     };
     if args.dry_run {
         print(&text)?;

@@ -91,17 +91,14 @@ impl SessionSink for Versions {
         let Some(version) = head.agent_version else { return };
         let Some(verified) = newer_than_verified(&head.agent, &version) else { return };
         let at = self.0.iter().position(|known| known.agent == head.agent);
-        match at.map(|at| &mut self.0[at]) {
-            Some(known) => {
-                known.sessions += 1;
-                if is_newer(&version, &known.version) {
-                    known.version = version;
-                }
+        if let Some(known) = at.map(|at| &mut self.0[at]) {
+            known.sessions += 1;
+            if is_newer(&version, &known.version) {
+                known.version = version;
             }
-            None => {
-                let agent = head.agent;
-                self.0.push(NewerAgent { agent, version, verified, sessions: 1 });
-            }
+        } else {
+            let agent = head.agent;
+            self.0.push(NewerAgent { agent, version, verified, sessions: 1 });
         }
     }
     fn restart(&mut self) {}

@@ -87,12 +87,11 @@ impl NamedSession {
 /// database that cannot be read is none: the files hold the sessions.
 async fn graded_file(name: &str, address: &str, roots: &[PathBuf]) -> Option<(String, PathBuf)> {
     let store = Store::open(address).await.ok()?;
-    let grade = match store.grade(name).await.ok()? {
-        Some(grade) => grade,
-        None => {
-            let mut found = store.find_grades(name).await.ok()?.items;
-            if found.len() == 1 { found.pop()? } else { return None }
-        }
+    let grade = if let Some(grade) = store.grade(name).await.ok()? {
+        grade
+    } else {
+        let mut found = store.find_grades(name).await.ok()?.items;
+        if found.len() == 1 { found.pop()? } else { return None }
     };
     let file = PathBuf::from(&grade.session_file);
     let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| file.starts_with(root));

@@ -220,9 +220,10 @@ impl SkillArms<'_> {
             let is_prompt = asks_loading(case);
             let laid = if is_prompt { &of_prompts } else { &of_tasks };
             // Most cases bring no files of their own, and share those of the skills.
-            let fixtures = match case.fixtures.is_empty() {
-                true => Arc::clone(laid),
-                false => laid.iter().chain(case.fixtures.iter()).cloned().collect(),
+            let fixtures = if case.fixtures.is_empty() {
+                Arc::clone(laid)
+            } else {
+                laid.iter().chain(case.fixtures.iter()).cloned().collect()
             };
             let given_skill = skill.filter(|_| !is_prompt).cloned();
             PlannedCase { index, fixtures, given_skill, ..case.clone() }

@@ -177,7 +177,8 @@ impl GitRepository {
         let written =
             tempfile::Builder::new().prefix("selftest-base-").tempdir().map_err(failed)?;
         let home = written.path().join(folder.file_name().unwrap_or("skill".as_ref()));
-        let ids: String = files.iter().map(|file| format!("{}\n", file.id)).collect();
+        let ids: Vec<&str> = files.iter().flat_map(|file| [&*file.id, "\n"]).collect();
+        let ids = ids.concat();
         let contents = run(&self.root, &["cat-file", "--batch"], ids.as_bytes())?;
         let mut rest = &contents[..];
         for file in files {

@@ -97,9 +97,10 @@ impl SkillInventory {
 
     fn add(&mut self, project: &Path, folder: &Path) {
         let relative = folder.strip_prefix(project).unwrap_or(folder);
-        let shown = match relative.as_os_str().is_empty() {
-            true => ".".to_owned(),
-            false => one_line(&relative.display().to_string(), 300),
+        let shown = if relative.as_os_str().is_empty() {
+            ".".to_owned()
+        } else {
+            one_line(&relative.display().to_string(), 300)
         };
         if !folder.starts_with(project) {
             let why = "it lies outside of the repository, or is a link out of it".to_owned();
@@ -128,9 +129,10 @@ impl SkillInventory {
                 positions.iter().map(|&position| &*self.skills[position].shown).collect();
             let digests = || positions.iter().map(|&position| self.skills[position].skill.digest());
             let first = self.skills[positions[0]].skill.digest();
-            let sameness = match digests().all(|digest| digest == first) {
-                true => "with the same content",
-                false => "with different content; an agent loads one of them",
+            let sameness = if digests().all(|digest| digest == first) {
+                "with the same content"
+            } else {
+                "with different content; an agent loads one of them"
             };
             let name = &self.skills[positions[0]].name;
             self.remarks.push(format!(

@@ -397,10 +397,14 @@ fn collect_texts(value: &Value, depth: usize, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),
         Value::Array(items) if depth < MAX_DEPTH => {
-            items.iter().for_each(|item| collect_texts(item, depth + 1, texts));
+            for item in items {
+                collect_texts(item, depth + 1, texts);
+            }
         }
         Value::Object(members) if depth < MAX_DEPTH => {
-            members.values().for_each(|member| collect_texts(member, depth + 1, texts));
+            for member in members.values() {
+                collect_texts(member, depth + 1, texts);
+            }
         }
         _ => {}
     }

@@ -35,7 +35,7 @@ pub enum EvalsDialect {
     SkillUp,
     /// A case of `claude plugin eval`.
     ClaudePlugin,
-    /// A task of coder_eval.
+    /// A task of `coder_eval`.
     #[strum(serialize = "uipath")]
     #[serde(rename = "uipath")]
     UiPath,
@@ -45,7 +45,7 @@ pub enum EvalsDialect {
     #[strum(serialize = "openai_evals")]
     #[serde(rename = "openai_evals")]
     OpenAiEvals,
-    /// Goldens of DeepEval.
+    /// Goldens of `DeepEval`.
     #[strum(serialize = "deepeval")]
     #[serde(rename = "deepeval")]
     DeepEval,

@@ -221,7 +221,7 @@ impl FileLookup for SkillFolder {
         names
     }
 
-    fn from_repository(&self, path: &str) -> Option<String> {
+    fn find_in_repository(&self, path: &str) -> Option<String> {
         let root = self.repository.as_ref()?;
         let mut parts: Vec<&str> =
             self.evals.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();

@@ -56,7 +56,7 @@ pub trait FileLookup {
 
     /// Returns the path from the root of the repository to a path beside the case file, which may
     /// begin with `..`; `None` if it leaves the repository.
-    fn from_repository(&self, path: &str) -> Option<String> {
+    fn find_in_repository(&self, path: &str) -> Option<String> {
         let _ = path;
         None
     }

@@ -30,7 +30,7 @@ pub struct YamlFileKind {
 /// program reads that it was written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum YamlSchema {
-    /// YAML 1.1, as PyYAML reads it: `yes`, `No` and `on` are booleans, `010` is 8.
+    /// YAML 1.1, as `PyYAML` reads it: `yes`, `No` and `on` are booleans, `010` is 8.
     V1_1,
     /// The core schema of YAML 1.2: `yes`, `No` and `on` are text, `010` is 10.
     V1_2,

@@ -65,7 +65,7 @@ fn render_states(text: &mut String, states: &StateTable) {
     if states.all.of == 0 {
         return;
     }
-    let _ = writeln!(text, "  {:<20} {:>5} {:>6} {:<18} {}", "seen", "runs", "done", "", "lift");
+    let _ = writeln!(text, "  {:<20} {:>5} {:>6} {:<18} lift", "seen", "runs", "done", "");
     for one in &states.states {
         let lift = format!("{:+.0} points", one.lift * 100.0);
         row(text, one.state.name(), &one.succeeded, &lift);

@@ -213,6 +213,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use SkillArm::{Base, Here, Without};
 
     fn skill(name: &str, difference: SkillDifference) -> SkillFacts {
         let siblings = vec!["harbour".to_owned(), "tide".to_owned()];
@@ -243,7 +244,6 @@ mod tests {
         let left_out = [(0, SkillOmission::Unchanged), (3, SkillOmission::NoCases)];
         assert_eq!(plan.left_out, left_out);
         let arms: Vec<&[SkillArm]> = plan.tests.iter().map(|(_, test)| &test.arms[..]).collect();
-        use SkillArm::{Base, Here, Without};
         assert_eq!(arms, [&[Without, Base, Here][..], &[Without, Here], &[Here]]);
         // 2 tasks in three arms and 3 prompts in two, four times.
         assert_eq!(plan.tests[0].1.count(), 48);

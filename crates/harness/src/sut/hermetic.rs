@@ -56,7 +56,7 @@ pub fn check_hermetic(
     };
     if let Some(name) = settings.pass_environment.iter().find(is_set) {
         return Err(leak(
-            format!("{section}.pass_environment passes on {name}"),
+            &format!("{section}.pass_environment passes on {name}"),
             "leave it out, and pass on the variable of a key instead",
         ));
     }
@@ -67,7 +67,7 @@ pub fn check_hermetic(
         let is_personal = value.starts_with(&home) && !value.starts_with(project);
         if SETTINGS_VARIABLES.contains(&name.as_str()) && is_personal {
             return Err(leak(
-                format!("{section}.environment sets {name} to a folder of your own"),
+                &format!("{section}.environment sets {name} to a folder of your own"),
                 "let it name a folder of the project, or leave it out",
             ));
         }
@@ -84,7 +84,7 @@ pub fn check_hermetic(
         let holds = |folder: &&PathBuf| folder.starts_with(&path) || path.starts_with(folder);
         if let Some(folder) = global.iter().find(holds) {
             return Err(leak(
-                format!("{section}.readable lets the agent read {}", folder.display()),
+                &format!("{section}.readable lets the agent read {}", folder.display()),
                 "name only the files that it needs",
             ));
         }
@@ -92,7 +92,7 @@ pub fn check_hermetic(
     Ok(())
 }
 
-fn leak(what: String, hint: &str) -> SutError {
+fn leak(what: &str, hint: &str) -> SutError {
     let what = format!(
         "{what}: your own skills, memories, hooks and MCP servers would be in every arm, and no arm a \
          control"

@@ -187,10 +187,10 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
         let reason = causes
             .of_fault(CaseFault::of(case.result))
             .filter(|cause| cause.number <= MAX_CAUSES)
-            .map(SharedCause::name)
-            .unwrap_or_else(|| {
-                inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL).to_string()
-            });
+            .map_or_else(
+                || inline(case.reason.as_deref().unwrap_or_default(), MAX_CELL).to_string(),
+                SharedCause::name,
+            );
         let (name, score) = (inline(case.name(), MAX_CELL), wording::score(case.score()));
         let _ = writeln!(text, "| {name} | {} | {score} | {reason} |", case.label());
     }

@@ -81,7 +81,9 @@ fn section(report: &SkillTestReport, skill: &SkillTestResult) -> SkillSection {
         .into_iter()
         .map(|(name, effect)| format!("{name}: {}", effect_line(effect)))
         .collect();
-    lines.extend(skill.evidence.as_ref().map(|evidence| evidence.line()));
+    lines.extend(
+        skill.evidence.as_ref().map(super::super::comparison::experiment::TreatmentEvidence::line),
+    );
     lines.extend(remarks(skill));
     lines.extend(skill.rules.iter().map(|finding| {
         let (name, word) = (finding.rule.name(), outcome(finding.outcome));

@@ -80,9 +80,10 @@ fn row(report: &SkillTestReport, skill: &SkillTestResult) -> String {
     let of = |arm: &SkillArm| skill.arm(arm).map(|arm| ArmCells::of(arm, currency));
     let passed = |arm: &SkillArm| of(arm).map_or_else(|| "-".to_owned(), |cells| cells.passed);
     let here = of(&SkillArm::Here);
-    let [loading, tokens, cost] = here
-        .map(|cells| [cells.loading, cells.tokens, cells.cost])
-        .unwrap_or_else(|| [(); 3].map(|()| "-".to_owned()));
+    let [loading, tokens, cost] = here.map_or_else(
+        || [(); 3].map(|()| "-".to_owned()),
+        |cells| [cells.loading, cells.tokens, cells.cost],
+    );
     let rules: Vec<String> = skill
         .rules
         .iter()

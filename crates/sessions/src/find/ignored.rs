@@ -81,9 +81,9 @@ fn in_workspace(path: &Path) -> Option<String> {
 
 /// Returns why a file beside a session is none.
 fn companion(path: &Path, name: &str) -> Option<&'static str> {
-    let beside = |name: &str| path.with_file_name(name).is_file();
     const DESCRIBES: &str = "describes the session beside it";
     const REPEATS: &str = "repeats the session beside it";
+    let beside = |name: &str| path.with_file_name(name).is_file();
     match name {
         BASE_STATE => Some(DESCRIBES),
         // Kimi.

@@ -139,7 +139,7 @@ impl ChatRequest<'_> {
         let results = metadata.tool_call_results.0.unwrap_or_default();
         let has_rounds = rounds.iter().any(|round| !round.tool_calls.0.is_empty());
         let blocks = if has_rounds {
-            of_rounds(rounds, &results, self.response.0)
+            of_rounds(rounds, &results, &self.response.0)
         } else {
             of_parts(self.response.0, feed)
         };
@@ -162,10 +162,10 @@ impl ChatRequest<'_> {
 fn of_rounds<'a>(
     rounds: Vec<CallRound<'a>>,
     results: &BTreeMap<String, JsonValue>,
-    parts: Vec<AnswerPart<'a>>,
+    parts: &[AnswerPart<'a>],
 ) -> ContentBlocks<'a> {
     let mut blocks = ContentBlocks::default();
-    let after_last_call = parts.iter().rposition(|part| part.is_call()).map_or(0, |at| at + 1);
+    let after_last_call = parts.iter().rposition(AnswerPart::is_call).map_or(0, |at| at + 1);
     let mut ending = Text::default();
     for part in &parts[after_last_call..] {
         say(&mut ending, &part.words());
@@ -203,7 +203,9 @@ fn of_rounds<'a>(
             }
             blocks.call(ToolCall { id: call.id, name: call.name, arguments: call.arguments.0 });
         }
-        of_round.into_iter().for_each(|result| blocks.result(result.into_owned()));
+        for result in of_round {
+            blocks.result(result.into_owned());
+        }
     }
     if !is_last_said {
         blocks.say(ending);
@@ -214,7 +216,7 @@ fn of_rounds<'a>(
 /// Returns the answer from what was shown.
 fn of_parts<'a>(parts: Vec<AnswerPart<'a>>, feed: &mut SessionFeed<'_>) -> ContentBlocks<'a> {
     let mut blocks = ContentBlocks::default();
-    let has_calls = parts.iter().any(|part| part.is_call());
+    let has_calls = parts.iter().any(AnswerPart::is_call);
     let mut text = Text::default();
     let mut calls: Vec<Text<'a>> = Vec::new();
     for (number, part) in parts.into_iter().enumerate() {

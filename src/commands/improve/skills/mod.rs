@@ -133,7 +133,7 @@ pub(super) async fn execute(
 ) -> Result<Exit, AppError> {
     let action = match action {
         SkillsAction::Kept(action) => action,
-        SkillsAction::Test(told) => return test::execute(told, args.json, global).await,
+        SkillsAction::Test(told) => return Box::pin(test::execute(told, args.json, global)).await,
         SkillsAction::Experiment(told) => {
             return experiment::execute(told, args.json, global).await;
         }

@@ -21,6 +21,7 @@ use crate::ui::{eprint, print};
 
 /// Options of a test of skills.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct SkillTestArgs {
     /// Skills, or folders that hold some; default: all skills of the project
     #[arg(value_name = "PATH")]
@@ -155,7 +156,7 @@ pub(super) async fn execute(
     if !test.is_empty() {
         eprint(&format!("test {}\n", test.id()));
     }
-    let FinishedSkillTest { report, mut faults } = test.run().await?;
+    let FinishedSkillTest { report, mut faults } = Box::pin(test.run()).await?;
     for (file, path) in files {
         let text = render(&report, file.kind, &told.comment_key)?;
         if let Err(error) = std::fs::write(&path, text) {

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::check::{CheckOutcome, FileChanges, FileContent, decide, read};
 
-    fn outcome(check: Value, files: &[(&str, &str)]) -> (CheckOutcome, String) {
+    fn outcome(check: &Value, files: &[(&str, &str)]) -> (CheckOutcome, String) {
         let after = files
             .iter()
             .map(|(path, text)| ((*path).to_owned(), FileContent::Text((*text).to_owned())));
@@ -161,7 +161,7 @@ mod tests {
             files: Some(&changes),
             ..CheckObservation::default()
         };
-        let finding = decide(&read(&check).unwrap(), &seen);
+        let finding = decide(&read(check).unwrap(), &seen);
         (finding.outcome, finding.sentence)
     }
 
@@ -198,17 +198,17 @@ mod tests {
             (json!({"path": "a.*", "format": "json", "pointer": "/id"}), Held),
             (json!({"path": "out/*.json"}), Failed),
         ] {
-            let (found, sentence) = outcome(json!({ "file_data": check }), &files);
+            let (found, sentence) = outcome(&json!({ "file_data": check }), &files);
             assert_eq!(found, wanted, "{check}: {sentence}");
         }
         let pattern = json!({"file_matches": {"path": "a.toml", "pattern": "(?m)^name = "}});
-        assert_eq!(outcome(pattern, &files).0, Held);
+        assert_eq!(outcome(&pattern, &files).0, Held);
         let unseen = json!({"file_data": {"path": "b.json"}});
-        assert_eq!(outcome(unseen, &files).0, CheckOutcome::Undecided);
+        assert_eq!(outcome(&unseen, &files).0, CheckOutcome::Undecided);
         let unlisted = json!({"file_exists": "in/*.json"});
-        assert_eq!(outcome(unlisted, &files).0, CheckOutcome::Undecided);
-        assert_eq!(outcome(json!({"file_exists": "a.*"}), &files).0, Held);
-        assert_eq!(outcome(json!({"file_exists": "out/*.json"}), &files).0, Failed);
+        assert_eq!(outcome(&unlisted, &files).0, CheckOutcome::Undecided);
+        assert_eq!(outcome(&json!({"file_exists": "a.*"}), &files).0, Held);
+        assert_eq!(outcome(&json!({"file_exists": "out/*.json"}), &files).0, Failed);
     }
 
     #[test]

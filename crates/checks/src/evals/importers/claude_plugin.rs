@@ -87,7 +87,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let folder = reader.lookup.folder_name();
     let mut name = folder;
     if let Some((head, body)) = &prompt {
-        case.prompt = body.trim().to_owned();
+        body.trim().clone_into(&mut case.prompt);
         if let Some(fields) = head.root() {
             name = fields.text("name").map(ToOwned::to_owned).or(name);
             refused = read_run(&fields, &mut case, reader).or(refused);
@@ -105,7 +105,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         refused = read_run(&root, &mut case, reader).or(refused);
         if let Some(execution) = root.fields("execution") {
             if let Some(text) = execution.text("prompt") {
-                case.prompt = text.to_owned();
+                text.clone_into(&mut case.prompt);
             }
             refused = read_run(&execution, &mut case, reader).or(refused);
         }

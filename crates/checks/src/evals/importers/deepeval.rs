@@ -1,4 +1,4 @@
-//! Data sets of DeepEval: goldens, which have an input and what is expected.
+//! Data sets of `DeepEval`: goldens, which have an input and what is expected.
 
 use serde_json::{Value, json};
 

@@ -199,7 +199,7 @@ fn read_setting(
     for key in keys {
         let others = setting.texts(key);
         // The skill under test may be named too.
-        if !(key == "skills" && others.len() == 1) && !others.is_empty() {
+        if !(others.is_empty() || key == "skills" && others.len() == 1) {
             let others = terminal(&others.join(", "), 200);
             refused = Some(format!("it needs more than the skill under test: {key}: {others}"));
         }

@@ -300,12 +300,11 @@ fn without_root(text: &str, root: &str) -> String {
         kept.push_str(before);
         let starts =
             !kept.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'));
-        rest = match after.strip_prefix('/').filter(|_| starts) {
-            Some(below) => below,
-            None => {
-                kept.push_str(if is_word && starts { "." } else { root });
-                after
-            }
+        rest = if let Some(below) = after.strip_prefix('/').filter(|_| starts) {
+            below
+        } else {
+            kept.push_str(if is_word && starts { "." } else { root });
+            after
         };
     }
     kept + rest

@@ -55,17 +55,14 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         for (template, at) in templates.iter().zip(1usize..) {
             let id =
                 if templates.len() == 1 { number.to_string() } else { format!("{number}-{at}") };
-            match template {
-                Some(template) => {
-                    read_test(&test, defaults.as_ref(), Some(template), id, reader);
-                }
-                None => {
-                    test.reads_all();
-                    reader
-                        .file
-                        .refused
-                        .push(format!("case {id}: its prompt is not text but a file or a program"));
-                }
+            if let Some(template) = template {
+                read_test(&test, defaults.as_ref(), Some(template), id, reader);
+            } else {
+                test.reads_all();
+                reader
+                    .file
+                    .refused
+                    .push(format!("case {id}: its prompt is not text but a file or a program"));
             }
         }
     }

@@ -148,7 +148,7 @@ fn read_input(fields: &Fields<'_>, case: &mut EvalCase) -> Option<String> {
     let last = turns.len();
     for (turn, number) in turns.into_iter().zip(1..) {
         let Some(turn) = turn else { continue };
-        if turn.list("capture").len() > 0 {
+        if !turn.list("capture").is_empty() {
             refused = Some("a turn takes a value out of the answer before".to_owned());
         }
         match (turn.get("role").and_then(Value::as_str).unwrap_or("user"), turn.text("content")) {

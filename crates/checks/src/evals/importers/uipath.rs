@@ -1,4 +1,4 @@
-//! Tasks of coder_eval, as UiPath's skills have them: one YAML file for each task, or for each row of
+//! Tasks of `coder_eval`, as `UiPath`'s skills have them: one YAML file for each task, or for each row of
 //! a data set.
 
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     read,
 };
 
-/// Variables that only coder_eval sets.
+/// Variables that only `coder_eval` sets.
 const VARIABLES: [&str; 4] = ["TASK_DIR", "SKILLS_REPO_PATH", "REFERENCE_DIR", "EVAL_DIR"];
 
 fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
@@ -117,7 +117,7 @@ fn path_of(path: &str, reader: &CaseReader<'_>) -> Option<(String, FileLocation)
     if crate::named_file::path_error(path).is_none() {
         return Some((path.to_owned(), FileLocation::Evals));
     }
-    Some((reader.lookup.from_repository(path)?, FileLocation::Repository))
+    Some((reader.lookup.find_in_repository(path)?, FileLocation::Repository))
 }
 
 fn read_templates(
@@ -407,7 +407,7 @@ fn json_check(
     Ok(json!({ "all": checks }))
 }
 
-/// Returns the check of a JMESPath expression that is a plain path, or its length.
+/// Returns the check of a `JMESPath` expression that is a plain path, or its length.
 fn json_assertion(
     path: &str,
     expression: &str,
@@ -446,10 +446,10 @@ fn json_assertion(
         "exists" => data["schema"] = json!({"not": {"type": "null"}}),
         "regex" if expected.is_string() => data["matches"] = expected,
         "gte" if expected.is_number() => {
-            data["schema"] = json!({"type": "number", "minimum": expected})
+            data["schema"] = json!({"type": "number", "minimum": expected});
         }
         "lte" if expected.is_number() => {
-            data["schema"] = json!({"type": "number", "maximum": expected})
+            data["schema"] = json!({"type": "number", "maximum": expected});
         }
         "gt" if expected.is_number() => {
             data["schema"] = json!({"type": "number", "exclusiveMinimum": expected});

@@ -50,16 +50,20 @@ pub(super) fn test_result(exit: CheckExit, program: &str, words: &str) -> CheckV
         Some(counts) if counts.failures() > 0 => CheckVerdict::Failed(Some(counts)),
         Some(counts) if counts.passed == 0 => CheckVerdict::NoneRan(Some(counts)),
         // Something beside the tests failed, such as a limit on coverage.
-        Some(_) if exit == CheckExit::NonZero => CheckVerdict::Unclear,
-        // Its lines are one for each package, without a summary: a pipe may have cut others away.
-        Some(_) if exit == CheckExit::Unknown && program == "go" => CheckVerdict::Unclear,
+        // Go prints a line for each package and no summary: a pipe may have cut others away.
+        Some(_)
+            if exit == CheckExit::NonZero || (exit == CheckExit::Unknown && program == "go") =>
+        {
+            CheckVerdict::Unclear
+        }
         Some(counts) => CheckVerdict::Passed(Some(counts)),
         None if output.says_none_ran() => CheckVerdict::NoneRan(None),
         None => match exit {
-            CheckExit::NonZero if could_not_run(words) => CheckVerdict::CouldNotRun,
-            CheckExit::NonZero => CheckVerdict::Failed(None),
             CheckExit::Zero => CheckVerdict::Passed(None),
-            CheckExit::Unknown if could_not_run(words) => CheckVerdict::CouldNotRun,
+            CheckExit::NonZero | CheckExit::Unknown if could_not_run(words) => {
+                CheckVerdict::CouldNotRun
+            }
+            CheckExit::NonZero => CheckVerdict::Failed(None),
             CheckExit::Unknown => CheckVerdict::Unclear,
         },
     }

@@ -143,7 +143,9 @@ impl OutcomeTracker {
                     let steps = parse_steps(&command);
                     for step in &steps {
                         if let CommandStep::Write(paths) = step {
-                            paths.iter().for_each(|path| self.created.add(path, &command, true));
+                            for path in paths {
+                                self.created.add(path, &command, true);
+                            }
                         }
                     }
                     let is_search = ends_with_search(&command);

@@ -277,23 +277,23 @@ async fn run_protocol(
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: ReadTextFileRequest, responder, _| match {
+            async move |request: ReadTextFileRequest, responder, _| {
                 // A file of the view is harmless; the name of the session is not.
                 lock(&wanted_to_read).is_own("a request", &request.session_id);
-                read(&view, &request)
-            } {
-                Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
-                // Agents use this error to distinguish a file that they may create from one that
-                // they must not see.
-                Err(NamedFileError::Missing) => {
-                    let path = request.path.to_string_lossy().into_owned();
-                    let missing = agent_client_protocol::v1::schema::Error::resource_not_found;
-                    responder.respond_with_error(missing(Some(path)).into())
-                }
-                Err(why) => {
-                    let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
-                    lock(&wanted_to_read).record_refusal(&format!("to read {path}: {why}"));
-                    responder.respond_with_error(Error::invalid_params().data(why.to_string()))
+                match read(&view, &request) {
+                    Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
+                    // Agents use this error to distinguish a file that they may create from one that
+                    // they must not see.
+                    Err(NamedFileError::Missing) => {
+                        let path = request.path.to_string_lossy().into_owned();
+                        let missing = agent_client_protocol::v1::schema::Error::resource_not_found;
+                        responder.respond_with_error(missing(Some(path)).into())
+                    }
+                    Err(why) => {
+                        let path = one_line(&request.path.to_string_lossy(), MAX_QUOTE);
+                        lock(&wanted_to_read).record_refusal(&format!("to read {path}: {why}"));
+                        responder.respond_with_error(Error::invalid_params().data(why.to_string()))
+                    }
                 }
             },
             on_receive_request!(),

@@ -134,7 +134,7 @@ impl AgentTurn {
         match &self.session {
             None if self.early.len() < MAX_EARLY => self.early.push(notification),
             None => {
-                self.break_rule("it sent too many updates before it opened a session".to_owned())
+                self.break_rule("it sent too many updates before it opened a session".to_owned());
             }
             Some(_) => {
                 if self.is_own("an update", &notification.session_id) {
@@ -194,7 +194,9 @@ impl AgentTurn {
             let is_update = message.get("method").and_then(Value::as_str) == Some("session/update");
             let params = message.get("params").filter(|_| is_update);
             let update = params.and_then(|params| SessionNotification::deserialize(params).ok());
-            update.into_iter().for_each(|update| self.receive(update));
+            if let Some(update) = update {
+                self.receive(update);
+            }
         }
         self.take_violation()
     }

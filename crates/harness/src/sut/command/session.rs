@@ -483,7 +483,9 @@ impl CommandSession {
                         Some(unread) => find_violation(&unread),
                         None => Some("it wrote more after its answer than is read".to_owned()),
                     };
-                    violation.into_iter().for_each(|rule| self.break_rule(rule));
+                    if let Some(rule) = violation {
+                        self.break_rule(rule);
+                    }
                 }
             }
             self.resources.group = None;

@@ -156,9 +156,7 @@ impl HiddenFiles {
                 } else if kind.is_dir() {
                     if is_git_folder(&path, &name) {
                         hidden.secrets.extend(git_stores(&path));
-                    } else if OTHER_STORES.contains(&name.as_str()) {
-                        hidden.secrets.push(path);
-                    } else if SECRET_FOLDERS.contains(&name.as_str()) {
+                    } else if [OTHER_STORES, SECRET_FOLDERS].concat().contains(&name.as_str()) {
                         hidden.secrets.push(path);
                     } else if keys.is_copy_by_name(&name) {
                         hidden.answers.push(path);

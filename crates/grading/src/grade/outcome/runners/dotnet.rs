@@ -1,4 +1,4 @@
-//! dotnet test with VSTest and with Microsoft.Testing.Platform.
+//! dotnet test with `VSTest` and with Microsoft.Testing.Platform.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! JUnit's console, Maven, Gradle, sbt, ScalaTest and TestNG.
+//! JUnit's console, Maven, Gradle, sbt, `ScalaTest` and `TestNG`.
 
 use std::sync::LazyLock;
 

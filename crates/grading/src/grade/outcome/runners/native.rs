@@ -1,4 +1,4 @@
-//! CTest, GoogleTest, Catch2, doctest, Meson, Zig, XCTest, Swift Testing, Dart and Flutter.
+//! `CTest`, `GoogleTest`, Catch2, doctest, Meson, Zig, `XCTest`, Swift Testing, Dart and Flutter.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! PHPUnit and Pest.
+//! `PHPUnit` and Pest.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! RSpec, Minitest, test-unit, Cucumber, and ExUnit and Bats, which print the same form.
+//! `RSpec`, Minitest, test-unit, Cucumber, and `ExUnit` and Bats, which print the same form.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ static MINITEST: LazyLock<Regex> = LazyLock::new(|| {
         r"^(\d+) (?:runs|tests), \d+ assertions, (\d+) failures, (\d+) errors(?:, (\d+) (?:skips|pendings))?(?:, (\d+) omissions)?",
     )
 });
-/// ExUnit and Bats.
+/// `ExUnit` and Bats.
 static TESTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^(?:(\d+) doctests?, )?(?:\d+ propert(?:y|ies), )?(\d+) tests?, (\d+) failures?(?:, (\d+) invalid)?((?:, \d+ (?:skipped|excluded))*)$",
