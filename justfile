@@ -37,7 +37,7 @@ spelling:
 
 [group('lint')]
 shellcheck:
-    shellcheck --external-sources .ci/run examples/*.sh packaging/{formula,make-wheel} scripts/{action-install,postgres,prepare,run-tests,selftest,test,test-prepare,tools}
+    shellcheck --external-sources .ci/run examples/*.sh packaging/{formula,make-wheel} scripts/{action-install,postgres,prepare,red-team,run-tests,selftest,test,test-prepare,tools}
 
 # The workflows of this repository and the one that `selftest init` writes
 [group('lint')]
