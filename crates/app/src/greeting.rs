@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Greeting {
     /// Description of the system under test.
     pub sut: String,
-    /// Its answer, or the reason that there is none.
+    /// Its answer, or the reason why it gave none.
     pub answer: Result<SutReply, String>,
     /// Its traces, such as stderr.
     pub evidence: SutEvidence,

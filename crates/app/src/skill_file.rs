@@ -16,8 +16,8 @@ use selftest_text::one_line;
 /// Maximum number of bytes of a skill's text. The longest of 812 public ones has 292 kB.
 const MAX_SKILL_BYTES: u64 = 1 << 20;
 /// Maximum number of files of a skill, and of their bytes.
-const MAX_FILES: usize = 5_000;
-const MAX_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_FILES: usize = 5_000;
+pub(crate) const MAX_BYTES: u64 = 64 << 20;
 /// Maximum depth of its folders.
 const MAX_DEPTH: usize = 16;
 /// Folders beside a `SKILL.md` that are no part of the skill: its cases are an answer key.

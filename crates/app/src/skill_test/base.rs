@@ -11,7 +11,7 @@ use selftest_config::Environment;
 use tempfile::TempDir;
 
 use crate::error::AppError;
-use crate::skill_file::{SKILL_FILE, read_skill_text};
+use crate::skill_file::{MAX_BYTES, MAX_FILES, SKILL_FILE, read_skill_text};
 use selftest_harness::sut::skill::Skill;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
@@ -22,9 +22,6 @@ const TARGET_VARIABLES: [&str; 3] =
     ["GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "BITBUCKET_PR_DESTINATION_BRANCH"];
 /// Branches that are tried if nothing names one.
 const USUAL_BRANCHES: [&str; 5] = ["origin/HEAD", "origin/main", "main", "origin/master", "master"];
-/// Maximum size of a skill on the other branch in bytes, and of its files.
-const MAX_BYTES: u64 = 64 << 20;
-const MAX_FILES: usize = 5_000;
 
 /// A git repository around a project.
 #[derive(Debug)]

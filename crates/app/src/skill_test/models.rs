@@ -25,14 +25,14 @@ pub(super) fn with_model(
     }
     let program = sut.command.as_mut().map(|command| &mut command.program).or(sut.acp.as_mut());
     let Some(program) = program else {
-        return Err(AppError::usage(anyhow!("--models needs an agent that is told its model"))
+        return Err(AppError::usage(anyhow!("--models needs an agent whose model can be set"))
             .hint(Some("test a program (`sut.command`, `sut.acp`) or `sut.chat`")));
     };
     if tell(program, model) {
         return Ok(named);
     }
     let shown = terminal(&program.run.join(" "), 100);
-    Err(AppError::usage(anyhow!("--models: it is not known how `{shown}` is told its model")).hint(
+    Err(AppError::usage(anyhow!("--models: no way is known to set the model of `{shown}`")).hint(
         Some(format!("write {{model}} in {section}.run or in a value of {section}.environment")),
     ))
 }

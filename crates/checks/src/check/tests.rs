@@ -189,7 +189,7 @@ fn each_kind_says_what_happened() {
         ),
         (json!({"file_exists": "out/new.txt"}), "held", "there is a file `out/new.txt`"),
         (json!({"file_exists": "gone.md"}), "failed", "there is no file `gone.md`"),
-        (json!({"file_exists": "unseen"}), "undecided", "nobody looked for `unseen`"),
+        (json!({"file_exists": "unseen"}), "undecided", "`unseen` was not looked for"),
         (
             json!({"file_contains": {"path": "src/a.rs", "text": "fn a"}}),
             "held",

@@ -127,7 +127,7 @@ impl SkillFolder {
         let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let evals = absolute.parent().unwrap_or(Path::new("/")).to_owned();
         let upwards = || evals.ancestors().take(MAX_DEPTH);
-        let skill = upwards().take(4).find(|folder| folder.join("SKILL.md").is_file());
+        let skill = upwards().take(4).find(|folder| folder.join(SKILL).is_file());
         let named = evals.file_name().is_some_and(|name| name == "evals");
         let around = if named { evals.parent() } else { None };
         let repository = upwards().find(|folder| folder.join(".git").exists()).map(Path::to_owned);

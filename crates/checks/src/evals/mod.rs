@@ -41,7 +41,7 @@ pub trait FileLookup {
     /// Returns the folder in which the relative path exists. The path must not contain `..`.
     fn find(&self, path: &str) -> Option<FileLocation>;
 
-    /// Returns the text of a file; the error says why it cannot be read. `None` if there is none.
+    /// Returns the text of a file; the error says why it cannot be read. `None` if the file is missing.
     fn text(&self, path: &str, place: FileLocation) -> Option<Result<String, String>> {
         let _ = (path, place);
         None

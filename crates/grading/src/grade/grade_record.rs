@@ -126,7 +126,7 @@ pub struct GradeDetails {
     /// Tokens by model, including subagents in the same file. The cost is computed from these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<ModelTokens>,
-    /// Those of them that were copied from another session.
+    /// The part of `spent` that was copied from another session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copied: Vec<ModelTokens>,
     /// Session from which they were copied.

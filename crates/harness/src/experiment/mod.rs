@@ -22,7 +22,7 @@ pub use sentence::{ArmNames, MIN_CASES, format_p_value, format_signed};
 pub use within_cases::WithinCaseTests;
 
 /// Probability of a false conclusion if the change has no effect.
-const ALPHA: f64 = 0.05;
+pub const ALPHA: f64 = 0.05;
 
 /// One side of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

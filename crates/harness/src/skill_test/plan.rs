@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{SkillArm, SkillDifference, SkillRule};
+use crate::experiment::ALPHA;
 use crate::run::arms::ArmTrial;
 use crate::run::order::interleave;
 use crate::run::shard::Shard;
 
-/// Maximum probability of the rarest result if the skill has no effect, for a test that can find one.
-const ALPHA: f64 = 0.05;
 /// Numbers of repeats that are tried to find one that is enough.
 const MAX_REPEATS: u32 = 50;
 

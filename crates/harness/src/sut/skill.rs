@@ -149,7 +149,7 @@ pub(super) fn skill_folders(run: &[String]) -> Vec<&'static str> {
     agent.map_or_else(|| USUAL.to_vec(), |agent| vec![agent.folder])
 }
 
-/// Returns the flag by which the agent of this command line is told its model, if it has one.
+/// Returns the flag by which the agent of this command line takes its model, if it has one.
 pub fn model_flag(run: &[String]) -> Option<&'static str> {
     let mut names = program_names(run);
     names.any(|name| TOLD_BY_FLAG.contains(&name.as_str())).then_some("--model")

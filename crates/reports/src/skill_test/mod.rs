@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::experiment::TreatmentEvidence;
 use crate::comparison::trials_where;
 use crate::document::{CaseDocument, ReportDocument};
-use selftest_harness::experiment::{Arm, Conclusion, ExperimentAnalysis, analyse};
+use selftest_harness::experiment::{ALPHA, Arm, Conclusion, ExperimentAnalysis, analyse};
 use selftest_harness::outcome::CaseStatus;
 use selftest_harness::outcome::loading::LoadingRates;
 use selftest_harness::skill_test::{
@@ -31,9 +31,6 @@ pub use text::render as text;
 
 /// Version of [`SkillTestReport`].
 pub const SKILL_TEST_VERSION: u32 = 1;
-
-/// Largest p-value of a difference beyond chance.
-const ALPHA: f64 = 0.05;
 
 /// A test of the skills of a repository.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -57,7 +57,7 @@ pub(super) fn with_text(
             Some(FileContent::Unreadable(why)) => {
                 FactStatement::undecided(format!("{shown} cannot be read: {}", quote_text(why)))
             }
-            None => FactStatement::undecided(format!("nobody read {shown}")),
+            None => FactStatement::undecided(format!("{shown} was not read")),
         }
     };
     with_report(path, seen, |report, path| {
@@ -66,7 +66,7 @@ pub(super) fn with_text(
         }
         let shown = quote_name(path);
         match existing(report, path) {
-            None => FactStatement::undecided(format!("nobody looked for {shown}")),
+            None => FactStatement::undecided(format!("{shown} was not looked for")),
             Some(found) if found.is_empty() => {
                 FactStatement::new(false, format!("there is no file {shown}"))
             }
@@ -162,7 +162,7 @@ pub(in crate::check) fn exists(path: &CheckText, seen: &CheckObservation<'_>) ->
         if is_glob(path) {
             let shown = quote_name(path);
             return match existing(report, path) {
-                None => FactStatement::undecided(format!("nobody looked for {shown}")),
+                None => FactStatement::undecided(format!("{shown} was not looked for")),
                 Some(found) => match found.first() {
                     Some(found) => {
                         FactStatement::new(true, format!("there is a file {}", quote_name(found)))
@@ -178,7 +178,10 @@ pub(in crate::check) fn exists(path: &CheckText, seen: &CheckObservation<'_>) ->
             // The lists are complete, so a created or changed file exists afterwards.
             None if describe_change(report, path).is_some() => true,
             None => {
-                return FactStatement::undecided(format!("nobody looked for {}", quote_name(path)));
+                return FactStatement::undecided(format!(
+                    "{} was not looked for",
+                    quote_name(path)
+                ));
             }
         };
         let is = if there { "there is a file" } else { "there is no file" };

@@ -92,9 +92,8 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
             name = fields.text("name").map(ToOwned::to_owned).or(name);
             refused = read_run(&fields, &mut case, reader).or(refused);
         }
-        if is_prompt {
-            // The text of the suite is the same.
-        } else {
+        // A prompt of its own is the text of the suite, which warns itself.
+        if !is_prompt {
             reader.file.warnings.extend(head.unread_warnings());
         }
     }
@@ -163,7 +162,7 @@ fn read_run(
         refused = scaffold(script, case, reader).or(refused);
     }
     if place.get("history_file").is_some() {
-        refused = Some("it goes on from a recorded history".to_owned());
+        refused = Some("it continues a recorded conversation".to_owned());
     }
     // Claude Code gives them to read; here they lie in the folder of the case.
     for folder in place.texts("add_dirs") {

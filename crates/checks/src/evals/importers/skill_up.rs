@@ -7,9 +7,7 @@ use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
 use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::{Fields, SourceText};
-use crate::evals::{
-    CaseDemand, EvalCase, FileLocation, FileLookup, MAX_CASES, ShellLine, ShellUse,
-};
+use crate::evals::{CaseDemand, EvalCase, FileLookup, MAX_CASES, ShellLine, ShellUse};
 use crate::yaml::YamlSchema;
 use selftest_text::escape::terminal;
 
@@ -45,7 +43,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let settings = root.fields("environment");
     if let Some(settings) = &settings {
         // The sandbox stands in for any environment that only isolates.
-        let _ = settings.get("type").filter(|kind| *kind == "none");
+        settings.describes(&["type"]);
         for step in settings.list("setup_steps").into_iter().flatten() {
             defaults.setup.extend(step.text("run").map(ToOwned::to_owned));
         }
@@ -69,14 +67,13 @@ struct CaseDefaults<'a, 'f> {
 
 fn read_case_file(path: &str, defaults: &CaseDefaults<'_, '_>, reader: &mut CaseReader<'_>) {
     let shown = terminal(path, 200);
-    let Some((place, text)) = text_of(path, reader.lookup) else {
+    let Some(text) = text_of(path, reader.lookup) else {
         if !reader.file.missing_files.contains(&path.to_owned()) {
             reader.file.missing_files.push(path.to_owned());
         }
         reader.file.refused.push(format!("{shown}: there is no such file of cases"));
         return;
     };
-    let _ = place;
     let parsed = text.map_err(|why| format!("{shown}: {why}")).and_then(|text| {
         SourceText::yaml(path, &text, YAML, 0).map_err(|error| format!("{shown}: {error}"))
     });
@@ -92,9 +89,8 @@ fn read_case_file(path: &str, defaults: &CaseDefaults<'_, '_>, reader: &mut Case
 }
 
 /// Finds a file that a suite names from the folder of the skill, or from its own.
-fn text_of(path: &str, lookup: &dyn FileLookup) -> Option<(FileLocation, Result<String, String>)> {
-    let place = lookup.find(path)?;
-    Some((place, lookup.text(path, place)?))
+fn text_of(path: &str, lookup: &dyn FileLookup) -> Option<Result<String, String>> {
+    lookup.text(path, lookup.find(path)?)
 }
 
 fn read_case(
@@ -247,7 +243,7 @@ fn read_expect(expect: &Fields<'_>, case: &mut EvalCase, reader: &mut CaseReader
     }
     exit_code(expect, case);
     if let Some(path) = expect.text("golden_file") {
-        let text = text_of(path, reader.lookup).and_then(|(_, text)| text.ok());
+        let text = text_of(path, reader.lookup).and_then(Result::ok);
         case.demands.push(match text {
             Some(text) => CaseDemand::typed(&format!("equals {path}"), &json!({ "equals": text })),
             None => CaseDemand::unknown(&format!("equals {path}"), "the file cannot be read"),

@@ -241,7 +241,7 @@ fn with_criteria(
     case
 }
 
-/// A check, or why there is none.
+/// A check, or the reason why the criterion cannot be carried over.
 type Decided = Result<Value, String>;
 
 fn read_criterion(fields: &Fields<'_>, row: Option<&Value>, case: &mut EvalCase) {
