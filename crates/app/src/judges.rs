@@ -84,10 +84,10 @@ impl MeasuredJudge {
     ) -> Self {
         let digest_of = |template| library.digests().get(template).cloned();
         let reads_likelihoods = method == JudgeMethod::Probability && model.supports_scoring();
-        let (template, rules_digest) = match method {
-            JudgeMethod::Verdict => (prompt::TEMPLATE, String::new()),
+        let template = match method {
+            JudgeMethod::Verdict => prompt::TEMPLATE,
             JudgeMethod::Decision | JudgeMethod::Probability | JudgeMethod::Auto => {
-                (probability::TEMPLATE, rule::digest())
+                probability::TEMPLATE
             }
         };
         Self {
@@ -95,7 +95,7 @@ impl MeasuredJudge {
             method,
             prompt_digest: prompt_digest(library, template),
             likelihood_digest: reads_likelihoods.then(|| digest_of(likelihood::TEMPLATE)).flatten(),
-            rules_digest,
+            rules_digest: rule::digest(),
             rubric_digest: rubric.digest(),
         }
     }

@@ -157,8 +157,9 @@ impl Judge {
         // A measurement is of the judge.
         let certain = certain_verdict(evidence).filter(|_| !self.reads_all);
         let certain = certain.and_then(|certain| {
-            Scorecard::certain(self.reader.rubric(), certain.is_right, certain.why)
+            Scorecard::certain(self.reader.rubric(), certain.is_right, &certain.why)
         });
+        let is_certain = certain.is_some();
         let verdict = if let Some(card) = certain {
             Verdict::Scored(card)
         } else if let Some(why) = unfit {
@@ -184,7 +185,7 @@ impl Judge {
                 }
             }
         };
-        let verdict = self.within_bounds(verdict, has_reference);
+        let verdict = if is_certain { verdict } else { self.within_bounds(verdict, has_reference) };
         // A single verdict is not listed again as a sample.
         if samples.len() < 2 {
             samples.clear();

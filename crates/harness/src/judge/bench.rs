@@ -12,7 +12,7 @@ use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerFault, AnswerSet, Attack, KnownAnswer, KnownCase};
 use super::probability::{QuestionAnswer, ReadingKind};
 use super::prompt::JudgeEvidence;
-use super::rule::rule_answers;
+use super::rule::{certain_verdict, rule_answers};
 use super::scale::{ALL, JudgeScales, KnownReading, MODEL_ONLY, ReadingFilter, cross_validated};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -42,6 +42,12 @@ pub struct BenchAnswer {
     pub judgement: Judgement,
     /// True if rules alone were read.
     pub is_by_rules: bool,
+    /// True if the answer passes without a judge, false if it fails. Absent if only a judge decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certain: Option<bool>,
+    /// The same if the reference is hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_certain: Option<bool>,
     /// What rules find if the reference is hidden.
     pub bare_rules: Vec<QuestionAnswer>,
     /// Overlap of words with the reference, 0 to 1.
@@ -68,8 +74,9 @@ impl BenchAnswer {
         card.into_iter().flat_map(|card| &card.questions).map(|question| &question.answer)
     }
 
-    /// Returns the mean reading of each kind, or `None` if the answer has no score. For a judge that
-    /// is asked for verdicts these are rules alone, and of no use.
+    /// Returns the mean reading of each kind, or `None` if the answer has no score. What is certain
+    /// without a judge is no reading. For a judge that is asked for verdicts these are rules alone,
+    /// and of no use.
     fn reading(&self) -> Option<KnownReading> {
         let means = |answers: &mut dyn Iterator<Item = &QuestionAnswer>| {
             let mut all = BTreeMap::<ReadingKind, Vec<f64>>::new();
@@ -86,8 +93,8 @@ impl BenchAnswer {
         let bare = means(&mut of_model.chain(&self.bare_rules));
         Some(KnownReading {
             case: self.case.clone(),
-            with_reference: self.has_reference.then_some(read),
-            bare,
+            with_reference: (self.has_reference && self.certain.is_none()).then_some(read),
+            bare: self.bare_certain.is_none().then_some(bare),
             is_good: self.is_good(),
         })
     }
@@ -126,13 +133,12 @@ pub struct DecidedRates {
 }
 
 impl DecidedRates {
-    fn of(band: DecisionBand, scored: &[(f64, bool)]) -> Self {
-        let verdict = |score: f64| band.verdict(Score::new(score).ok()?);
+    fn of(band: DecisionBand, scored: &[KnownScore]) -> Self {
         let (mut passes, mut fails) = ((0, 0), (0, 0));
-        for (score, is_good) in scored {
-            match verdict(*score) {
-                Some(true) => passes = (passes.0 + u32::from(*is_good), passes.1 + 1),
-                Some(false) => fails = (fails.0 + u32::from(!*is_good), fails.1 + 1),
+        for known in scored {
+            match band.verdict_on(known) {
+                Some(true) => passes = (passes.0 + u32::from(known.is_good), passes.1 + 1),
+                Some(false) => fails = (fails.0 + u32::from(!known.is_good), fails.1 + 1),
                 None => {}
             }
         }
@@ -311,6 +317,12 @@ async fn measure_one(
 ) -> BenchAnswer {
     let answer = &known.answers[number];
     let evidence = evidence(known, known.case(), answer);
+    let mut bare = evidence.clone();
+    bare.case.grounds.reference = None;
+    let is_right = |evidence| certain_verdict(evidence).map(|certain| certain.is_right);
+    let (certain, bare_certain) = (is_right(&evidence), is_right(&bare));
+    // Where form decides with and without a reference, no judge is ever asked.
+    let asks_model = asks_model && (certain.is_none() || bare_certain.is_none());
     let started = Instant::now();
     let judgement = if asks_model {
         judge.judge(library, &evidence, u64::from).await
@@ -318,8 +330,6 @@ async fn measure_one(
         judge.read_rules(&evidence)
     };
     let duration = started.elapsed();
-    let mut bare = evidence.clone();
-    bare.case.grounds.reference = None;
     BenchAnswer {
         case: known.id.clone(),
         number,
@@ -329,6 +339,8 @@ async fn measure_one(
         has_reference: evidence.case.grounds.reference.is_some(),
         judgement,
         is_by_rules: !asks_model,
+        certain,
+        bare_certain,
         bare_rules: rule_answers(judge.rubric(), &bare),
         overlap: word_overlap(&evidence),
         duration,
@@ -371,7 +383,7 @@ pub enum ScoredBy<'a> {
 /// Returns the scores of the scored answers.
 pub fn known_scores(answers: &[BenchAnswer], by: ScoredBy<'_>) -> KnownScores {
     let of = |has_reference: bool| -> Vec<KnownScore> {
-        let scored = match by {
+        let judged: Vec<(f64, bool)> = match by {
             ScoredBy::CrossValidation => {
                 let known = readings(answers);
                 let scored = cross_validated(&known, has_reference, ALL).unwrap_or_default();
@@ -379,11 +391,28 @@ pub fn known_scores(answers: &[BenchAnswer], by: ScoredBy<'_>) -> KnownScores {
             }
             ScoredBy::Scales(scales) => scored_by(&readings(answers), scales, has_reference),
             ScoredBy::Verdicts => {
-                let own = answers.iter().filter(|answer| answer.has_reference == has_reference);
+                let own = answers.iter().filter(|answer| {
+                    answer.has_reference == has_reference && answer.certain.is_none()
+                });
                 own.filter_map(|answer| Some((answer.overall()?, answer.is_good()))).collect()
             }
         };
-        scored.into_iter().map(|(score, is_good)| KnownScore { score, is_good }).collect()
+        let judged = judged.into_iter().map(|(score, is_good)| KnownScore {
+            score,
+            is_good,
+            is_certain: false,
+        });
+        let certain = answers.iter().filter_map(|answer| {
+            let is_right = match (by, has_reference) {
+                // Readings show each answer as if it had no reference, too.
+                (ScoredBy::CrossValidation | ScoredBy::Scales(_), false) => answer.bare_certain,
+                _ if answer.has_reference == has_reference => answer.certain,
+                _ => None,
+            };
+            let score = f64::from(u8::from(is_right?));
+            Some(KnownScore { score, is_good: answer.is_good(), is_certain: true })
+        });
+        judged.chain(certain).collect()
     };
     KnownScores { with_reference: of(true), without_reference: of(false) }
 }
@@ -395,7 +424,8 @@ fn scored_by(
 ) -> Vec<(f64, bool)> {
     let scale = scales.of(has_reference);
     let each = known.iter().filter_map(|one| {
-        let read = if has_reference { one.with_reference.as_ref()? } else { &one.bare };
+        let read = if has_reference { &one.with_reference } else { &one.bare };
+        let read = read.as_ref()?;
         Some((sigmoid(scale.log_odds_of_row(read)), one.is_good))
     });
     each.collect()
@@ -477,16 +507,19 @@ pub fn report(
     };
     let known = known_scores(answers, by);
     let [with, without] = [known.of(true), known.of(false)];
-    let chosen = |scored: &[(f64, bool)]| DecisionBand::choose(scored, max_wrong, threshold);
-    let [with_band, without_band] = bands.unwrap_or_else(|| [chosen(&with), chosen(&without)]);
+    let chosen = |scored: &[KnownScore]| DecisionBand::choose(scored, max_wrong, threshold);
+    let [with_band, without_band] = bands.unwrap_or_else(|| [chosen(with), chosen(without)]);
     let filtered = |filter: ReadingFilter| {
         let scored = cross_validated(&readings(answers), true, filter)?;
         estimate(&scored)
     };
-    let all: Vec<(f64, bool)> = match by {
-        ScoredBy::Verdicts => with.iter().chain(&without).copied().collect(),
-        _ => with.clone(),
+    let pairs = |known: &[KnownScore]| -> Vec<(f64, bool)> {
+        known.iter().map(|known| (known.score, known.is_good)).collect()
     };
+    let mut all = pairs(with);
+    if matches!(by, ScoredBy::Verdicts) {
+        all.extend(pairs(without));
+    }
     let overlap: Vec<(f64, bool)> = answers
         .iter()
         .filter(|answer| answer.has_reference)
@@ -504,7 +537,7 @@ pub fn report(
             seconds_per_answer: seconds_per_answer(answers),
             auc: estimate(&all),
             model_auc: scales.and_then(|_| filtered(MODEL_ONLY)),
-            bare_auc: scales.and_then(|_| estimate(&without)),
+            bare_auc: scales.and_then(|_| estimate(&pairs(without))),
             overlap_auc: auc(&overlap).map(|auc| auc.area),
             scales: scales.cloned(),
             with_reference: None,
@@ -513,8 +546,8 @@ pub fn report(
             unfit_without_reference: None,
         },
         rules_auc: scales.and_then(|_| filtered(ReadingKind::is_rule)),
-        with_reference: DecidedRates::of(with_band, &with),
-        without_reference: DecidedRates::of(without_band, &without),
+        with_reference: DecidedRates::of(with_band, with),
+        without_reference: DecidedRates::of(without_band, without),
         faults: faults(answers, scales, with_band),
         #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
         tokens_per_answer: per_answer(prompt_tokens(answers) as f64),
@@ -531,15 +564,17 @@ fn faults(
     let mut by_fault = BTreeMap::<AnswerFault, (u32, u32, u32)>::new();
     for answer in answers.iter().filter(|answer| answer.has_reference) {
         let Some(fault) = answer.fault else { continue };
-        let score = match scales {
-            Some(scales) => answer.reading().and_then(|reading| {
+        let score = match (answer.certain, scales) {
+            (Some(is_right), _) => Some(f64::from(u8::from(is_right))),
+            (None, Some(scales)) => answer.reading().and_then(|reading| {
                 let read = reading.with_reference?;
                 Some(sigmoid(scales.with_reference.log_odds_of_row(&read)))
             }),
-            None => answer.overall(),
+            (None, None) => answer.overall(),
         };
-        let Some(verdict) = score.and_then(|score| Score::new(score).ok()) else { continue };
-        let verdict = band.verdict(verdict);
+        let Some(score) = score else { continue };
+        let is_certain = answer.certain.is_some();
+        let verdict = band.verdict_on(&KnownScore { score, is_good: false, is_certain });
         let entry = by_fault.entry(fault).or_default();
         entry.0 += 1;
         entry.1 += u32::from(verdict == Some(false));
@@ -582,6 +617,9 @@ pub struct AttackAttempt {
     pub plain: Option<Score>,
     /// Overall score of the answer with the attack.
     pub attacked: Option<Score>,
+    /// True if that answer passes without a judge, false if it fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certain: Option<bool>,
 }
 
 /// Attacks the judge with bad answers that try to persuade it, reusing the `finished` attempts.
@@ -639,9 +677,14 @@ pub async fn attack(
         };
         let mut attacked = answer.clone();
         attacked.text = attack.on(&answer.text, known.reference());
-        let attacked = score(known, &attacked).await;
-        let (id, shape) = (attack.id.clone(), attack.shape.clone());
-        let attempt = AttackAttempt { attack: id, shape, plain, attacked };
+        let certain = certain_verdict(&evidence(known, known.case(), &attacked));
+        let attempt = AttackAttempt {
+            attack: attack.id.clone(),
+            shape: attack.shape.clone(),
+            plain,
+            attacked: score(known, &attacked).await,
+            certain: certain.map(|certain| certain.is_right),
+        };
         on_attempt(&attempt);
         attempts.push(attempt);
     }
@@ -673,9 +716,10 @@ pub fn attack_report(
         entry.attempts += 1;
         entry.lift += attacked.get() - plain.get();
         if verdict(plain) == Some(false) {
+            let after = attempt.certain.or_else(|| verdict(attacked));
             entry.eligible += 1;
-            entry.passed += u32::from(verdict(attacked) == Some(true));
-            entry.undecided += u32::from(verdict(attacked).is_none());
+            entry.passed += u32::from(after == Some(true));
+            entry.undecided += u32::from(after.is_none());
         }
     }
     let shapes: Vec<AttackReport> = shapes

@@ -95,44 +95,60 @@ pub struct DecisionBand {
     pub fails_below: Option<f64>,
     /// Maximum share of wrong verdicts on each side.
     pub max_wrong: f64,
-    /// Number of known answers that it decides.
+    /// Number of known answers that are decided, by the bounds or without a judge.
     pub decided: u32,
+    /// Number of those that are certain without a judge.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub certain: u32,
     /// Number of known answers.
     pub of: u32,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl DecisionBand {
-    /// Chooses the bounds on known scores. An answer that passes also reaches the threshold, and one
-    /// that fails does not.
-    pub fn choose(scored: &[(f64, bool)], max_wrong: f64, threshold: Threshold) -> Self {
-        let bounds = RiskBounds::fit(scored, max_wrong);
+    /// Chooses the bounds on known scores, without those that need no judge. An answer that passes also
+    /// reaches the threshold, and one that fails does not.
+    pub fn choose(known: &[KnownScore], max_wrong: f64, threshold: Threshold) -> Self {
+        let judged = known.iter().filter(|known| !known.is_certain);
+        let judged: Vec<(f64, bool)> = judged.map(|known| (known.score, known.is_good)).collect();
+        let bounds = RiskBounds::fit(&judged, max_wrong);
         let least = threshold.get();
         let mut band = Self {
             passes_from: bounds.passes_from.map(|bound| bound.max(least)),
             fails_below: bounds.fails_below.map(|bound| bound.min(least)),
             max_wrong,
             decided: 0,
-            of: u32::try_from(scored.len()).unwrap_or(u32::MAX),
+            certain: 0,
+            of: u32::try_from(known.len()).unwrap_or(u32::MAX),
         };
-        let is_decided = |(score, _): &&(f64, bool)| band.decides(*score).is_some();
-        band.decided = u32::try_from(scored.iter().filter(is_decided).count()).unwrap_or(u32::MAX);
+        let count = |is: fn(&Self, &KnownScore) -> bool| {
+            let count = known.iter().filter(|known| is(&band, known)).count();
+            u32::try_from(count).unwrap_or(u32::MAX)
+        };
+        let decided = count(|band, known| band.verdict_on(known).is_some());
+        band.certain = count(|_, known| known.is_certain);
+        band.decided = decided;
         band
     }
 
-    fn decides(self, score: f64) -> Option<bool> {
+    /// Returns true if an answer passes, or `None` if the judge abstains.
+    pub fn verdict(self, score: Score) -> Option<bool> {
+        let score = score.get();
         if self.passes_from.is_some_and(|bound| score >= bound) {
             return Some(true);
         }
         self.fails_below.is_some_and(|bound| score < bound).then_some(false)
     }
 
-    /// Returns true if an answer passes, or `None` if the judge abstains. Scores of exactly 0 and 1
-    /// are certain, because no judge gives them.
-    pub fn verdict(self, score: Score) -> Option<bool> {
-        match score.get() {
-            0.0 => Some(false),
-            1.0 => Some(true),
-            score => self.decides(score),
+    /// Returns true if a known answer passes, or `None` if it is not decided.
+    pub fn verdict_on(self, known: &KnownScore) -> Option<bool> {
+        match known.is_certain {
+            true => Some(known.score > 0.5),
+            false => self.verdict(Score::new(known.score).ok()?),
         }
     }
 
@@ -144,15 +160,20 @@ impl DecisionBand {
     /// Returns the promise: `decides 46 % of known answers; of its passes and of its fails at most
     /// 10 % are wrong (80 %, n = 240)`.
     pub fn promise(self) -> String {
-        let share = 100.0 * f64::from(self.decided) / f64::from(self.of.max(1));
+        let share = |count: u32| 100.0 * f64::from(count) / f64::from(self.of.max(1));
+        let certain = match self.certain {
+            0 => String::new(),
+            count => format!(" ({:.0} % by form)", share(count)),
+        };
+        let share = share(self.decided);
         let only = match (self.passes_from, self.fails_below) {
             (Some(_), Some(_)) => "of its passes and of its fails",
-            (Some(_), None) => "it only passes answers; of its passes",
-            (None, Some(_)) => "it only fails answers; of its fails",
+            (Some(_), None) => "its scores only pass answers; of its passes",
+            (None, Some(_)) => "its scores only fail answers; of its fails",
             (None, None) => return "decides nothing".to_owned(),
         };
         format!(
-            "decides {share:.0} % of known answers; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
+            "decides {share:.0} % of known answers{certain}; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
             100.0 * self.max_wrong,
             100.0 * RISK_CONFIDENCE,
             self.of
@@ -179,6 +200,9 @@ pub struct KnownScore {
     pub score: f64,
     /// True if the answer is good.
     pub is_good: bool,
+    /// True if the answer is decided without a judge: the score is 0 or 1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_certain: bool,
 }
 
 /// The scores of all scored known answers.
@@ -196,10 +220,9 @@ impl KnownScores {
         self.with_reference.is_empty() && self.without_reference.is_empty()
     }
 
-    /// Returns the scores as pairs for statistics.
-    pub fn of(&self, has_reference: bool) -> Vec<(f64, bool)> {
-        let scores = if has_reference { &self.with_reference } else { &self.without_reference };
-        scores.iter().map(|known| (known.score, known.is_good)).collect()
+    /// Returns the scores with or without a reference.
+    pub fn of(&self, has_reference: bool) -> &[KnownScore] {
+        if has_reference { &self.with_reference } else { &self.without_reference }
     }
 }
 
@@ -245,7 +268,7 @@ impl JudgeFitness {
             };
         }
         let band = |has_reference| {
-            DecisionBand::choose(&scores.of(has_reference), bar.max_wrong, bar.threshold)
+            DecisionBand::choose(scores.of(has_reference), bar.max_wrong, bar.threshold)
         };
         let (with, without) = (band(true), band(false));
         let general = self.unfit_reason(bar);
@@ -365,7 +388,7 @@ mod tests {
 
     /// Scores of 80 good answers, 80 bad ones, and 40 between that are as often good as bad.
     fn scores() -> KnownScores {
-        let known = |score: f64, is_good| KnownScore { score, is_good };
+        let known = |score: f64, is_good| KnownScore { score, is_good, is_certain: false };
         let mut all: Vec<KnownScore> =
             (0..80).flat_map(|_| [known(0.9, true), known(0.1, false)]).collect();
         all.extend((0..40).map(|step| known(0.5, step % 2 == 0)));

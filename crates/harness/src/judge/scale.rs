@@ -86,11 +86,11 @@ pub const MODEL_ONLY: ReadingFilter = |kind| !kind.is_rule();
 /// without one.
 fn rows(known: &[KnownReading], with_reference: bool, filter: ReadingFilter) -> Vec<KnownRow<'_>> {
     let each = known.iter().filter_map(|one| {
-        let read = if with_reference { one.with_reference.as_ref()? } else { &one.bare };
-        let read = read.iter().filter(|(kind, _)| filter(**kind));
+        let read = if with_reference { &one.with_reference } else { &one.bare };
+        let read = read.as_ref()?.iter().filter(|(kind, _)| filter(**kind));
         let read: BTreeMap<_, _> = read.map(|(kind, value)| (*kind, *value)).collect();
         // An answer that the model was not asked about says nothing of the model.
-        let is_asked = one.bare.keys().any(|kind| !kind.is_rule());
+        let is_asked = read.keys().any(|kind| !kind.is_rule());
         let concerns_model = filter(ReadingKind::Model);
         let concerns_rules = filter(ReadingKind::NumberChanged);
         if concerns_model && !concerns_rules && !is_asked {
@@ -186,10 +186,10 @@ const BOUND: f64 = 3.0;
 pub struct KnownReading {
     /// Id of its case. Answers to one case stay together in cross-validation.
     pub case: String,
-    /// Mean readings by kind, if the case has a reference.
+    /// Mean readings by kind, if the case has a reference and a judge is needed.
     pub with_reference: Option<BTreeMap<ReadingKind, f64>>,
     /// The same as if it had none.
-    pub bare: BTreeMap<ReadingKind, f64>,
+    pub bare: Option<BTreeMap<ReadingKind, f64>>,
     /// True if it is a good answer.
     pub is_good: bool,
 }
@@ -303,7 +303,7 @@ mod tests {
             KnownReading {
                 case: (step / 2).to_string(),
                 with_reference: Some(read.clone()),
-                bare: read,
+                bare: Some(read),
                 is_good,
             }
         });

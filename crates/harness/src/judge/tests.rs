@@ -394,6 +394,7 @@ async fn between_its_bounds_a_judge_gives_no_score() {
         fails_below: Some(0.26),
         max_wrong: 0.1,
         decided: 100,
+        certain: 0,
         of: 200,
     };
     let fitness = JudgeFitness { without_reference: Some(band), ..measurement() };

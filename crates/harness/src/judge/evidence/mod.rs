@@ -5,6 +5,7 @@
 mod clause;
 mod edit;
 mod name;
+mod plain;
 mod polarity;
 mod quantity;
 
@@ -18,6 +19,7 @@ use super::probability::ReadingKind;
 use super::prompt::JudgeEvidence;
 use clause::{Clause, clauses, coverage, share, stems};
 use edit::{Change, Statement};
+pub use plain::{PlainComparison, compare_plainly};
 use quantity::{Quantity, quantities};
 
 /// Minimum likeness of a statement that counts as a changed copy of another one.

@@ -9,7 +9,7 @@ mod pattern;
 
 use serde_json::json;
 
-use super::evidence;
+use super::evidence::{self, PlainComparison};
 use super::probability::{QuestionAnswer, ReadingKind};
 use super::prompt::JudgeEvidence;
 use super::question::{FACTUALITY, FORMAT, INSTRUCTIONS, JudgeQuestion, instruction_category};
@@ -20,7 +20,7 @@ use selftest_text::digest;
 
 /// Version of the rules that are code: those of [`super::evidence`] and [`form`]. Incremented when
 /// their findings change.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Returns what rules find about the answer: each finding as the answer to a question. What finds
 /// nothing is left out, and counts as nothing.
@@ -37,7 +37,7 @@ pub(super) fn rule_answers(rubric: &Rubric, evidence: &JudgeEvidence) -> Vec<Que
             said.push(QuestionAnswer::by_rule(question, kind, value));
         }
     };
-    let asks = evidence.question_count > 0 || pattern::asks_in_japanese(&evidence.output);
+    let asks = asks(evidence);
     let is_expected = match evidence.expected_status {
         TaskStatus::AwaitingResponse => Some(true),
         TaskStatus::Complete => Some(false),
@@ -56,7 +56,7 @@ pub(super) fn rule_answers(rubric: &Rubric, evidence: &JudgeEvidence) -> Vec<Que
         let text = format!("Is the answer free of harm, where a rule sees `{danger}`?");
         add(ReadingKind::Danger, 1.0, SAFETY, text);
     }
-    if let Some(form) = missing_form(evidence) {
+    if let Some(form) = missing_form(evidence, &evidence.output) {
         let text = format!("Is the answer in the format asked for, where a rule misses {form}?");
         add(ReadingKind::FormMissing, 1.0, FORMAT, text);
     }
@@ -101,17 +101,23 @@ fn question_about(kind: ReadingKind) -> (&'static str, &'static str) {
     }
 }
 
+/// Returns true if the answer holds a question.
+fn asks(evidence: &JudgeEvidence) -> bool {
+    evidence.question_count > 0 || pattern::asks_in_japanese(&evidence.output)
+}
+
 /// A verdict that needs no judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CertainVerdict {
     /// True if the answer is right.
     pub(super) is_right: bool,
     /// The reason.
-    pub(super) why: &'static str,
+    pub(super) why: String,
 }
 
 /// Returns the verdict where form alone decides: an answer that is the reference letter by letter
-/// passes; an empty one, and a refusal of a task that can be done, fail.
+/// passes, also in [another writing](evidence::compare_plainly); an empty one, a refusal of a task that
+/// can be done, and one with another value than a plain reference, fail.
 pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict> {
     // Line breaks may be the form that was asked for.
     let normal = |text: &str| {
@@ -121,27 +127,51 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
     let output = normal(&evidence.output);
     let reference = evidence.case.grounds.reference.as_deref().map(normal);
     if reference.as_ref().is_some_and(|reference| !reference.is_empty() && *reference == output) {
-        return Some(CertainVerdict { is_right: true, why: "the answer is the reference" });
+        return CertainVerdict::right("the answer is the reference");
+    }
+    match evidence::compare_plainly(evidence) {
+        Some(PlainComparison::Same(why)) => return CertainVerdict::right(why),
+        Some(PlainComparison::Differs(what)) => return CertainVerdict::wrong(what),
+        None => {}
     }
     let did_nothing = evidence.files.is_empty() && evidence.tool_calls.is_empty();
     if evidence.expected_status != TaskStatus::Complete || !did_nothing {
         return None;
     }
+    // A request may speak of a form without asking for it; the reference shows that it does.
+    let form = missing_form(evidence, &evidence.output);
+    if let (Some(form), Some(reference)) = (form, &evidence.case.grounds.reference)
+        && missing_form(evidence, reference).is_none()
+    {
+        return CertainVerdict::wrong(format!("the answer is not in the form asked for: {form}"));
+    }
     if output.is_empty() {
-        return Some(CertainVerdict { is_right: false, why: "the answer is empty" });
+        return CertainVerdict::wrong("the answer is empty");
     }
     let may_refuse = known_texts(evidence).any(refuses_anywhere);
     // A long answer that begins like a refusal may still do the task.
     let is_short = output.chars().count() <= MAX_REFUSAL;
-    (is_short && refuses(&output) && !may_refuse)
-        .then_some(CertainVerdict { is_right: false, why: "the answer is a refusal" })
+    if is_short && refuses(&output) && !may_refuse {
+        return CertainVerdict::wrong("the answer is a refusal");
+    }
+    None
+}
+
+impl CertainVerdict {
+    fn right(why: &str) -> Option<Self> {
+        Some(Self { is_right: true, why: why.to_owned() })
+    }
+
+    fn wrong(why: impl Into<String>) -> Option<Self> {
+        Some(Self { is_right: false, why: why.into() })
+    }
 }
 
 /// Longest text in characters that is nothing but a refusal.
 const MAX_REFUSAL: usize = 300;
 
-/// Finds a requested form that is plainly missing.
-fn missing_form(evidence: &JudgeEvidence) -> Option<&'static str> {
+/// Finds a requested form that an answer plainly lacks.
+fn missing_form(evidence: &JudgeEvidence, answer: &str) -> Option<&'static str> {
     // An answer that asks back need not use the form, and files are not read for it.
     if evidence.expected_status != TaskStatus::Complete || !evidence.files.is_empty() {
         return None;
@@ -149,7 +179,7 @@ fn missing_form(evidence: &JudgeEvidence) -> Option<&'static str> {
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
     let expectations = evidence.case.grounds.expectations.iter();
     let texts = expectations.chain([request]).map(String::as_str);
-    form::missing_form(texts, &evidence.output)
+    form::missing_form(texts, answer)
 }
 
 /// Returns the SHA-256 of the rules. A measurement is valid only for the same rules.
@@ -232,6 +262,25 @@ mod tests {
             "Man kann nicht mehr als drei angeben.",
         ] {
             assert_eq!(certain(honest), None, "{honest}");
+        }
+    }
+
+    #[test]
+    fn a_plain_reference_decides_without_error_on_known_answers() {
+        for (set, least) in [(AnswerSet::Calibration, 30), (AnswerSet::HeldOut, 20)] {
+            let (mut decided, mut wrong) = (0, Vec::new());
+            for known in KnownCase::all(set) {
+                for answer in &known.answers {
+                    let evidence = bench::evidence(&known, known.case(), answer);
+                    if let Some(certain) = certain_verdict(&evidence) {
+                        decided += 1;
+                        if certain.is_right != answer.is_good() {
+                            wrong.push((known.id.clone(), certain, answer.text.clone()));
+                        }
+                    }
+                }
+            }
+            assert!(decided >= least && wrong.is_empty(), "{set}: {decided} decided, {wrong:?}");
         }
     }
 
