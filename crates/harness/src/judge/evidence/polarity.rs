@@ -140,8 +140,8 @@ const AXES: &[(&str, &str)] = &[
 static NEGATOR: LazyLock<std::collections::HashSet<&str>> =
     LazyLock::new(|| NEGATORS.split_whitespace().collect());
 
-/// The words and phrases of all axes, each with its axis and sign. Longer phrases come first.
-static PHRASES: LazyLock<Vec<(Regex, usize, i8)>> = LazyLock::new(|| {
+/// The phrases of all axes, each with its expression, axis and sign. Longer phrases come first.
+static PHRASES: LazyLock<Vec<(&str, Regex, usize, i8)>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for (axis, (positive, negative)) in AXES.iter().enumerate() {
         for (list, sign) in [(positive, 1), (negative, -1)] {
@@ -149,11 +149,12 @@ static PHRASES: LazyLock<Vec<(Regex, usize, i8)>> = LazyLock::new(|| {
             for phrase in phrases {
                 let edge = if phrase.is_ascii() { r"\b" } else { "" };
                 let pattern = format!("{edge}{}{edge}", regex::escape(phrase));
-                all.push((Regex::new(&pattern).expect("a phrase is a literal"), axis, sign));
+                let pattern = Regex::new(&pattern).expect("a phrase is a literal");
+                all.push((phrase, pattern, axis, sign));
             }
         }
     }
-    all.sort_by_key(|(pattern, ..)| std::cmp::Reverse(pattern.as_str().len()));
+    all.sort_by_key(|(phrase, ..)| std::cmp::Reverse(phrase.len()));
     all
 });
 
@@ -218,10 +219,11 @@ impl Polarity {
                 .and_modify(|known| *known = if *known == sign { sign } else { 0 })
                 .or_insert(sign);
         };
-        for (phrase, axis, sign) in PHRASES.iter() {
-            if phrase.is_match(&rest) {
+        for (phrase, pattern, axis, sign) in PHRASES.iter() {
+            // Most phrases are not there, and looking for a literal costs far less than an expression.
+            if rest.contains(phrase) && pattern.is_match(&rest) {
                 add(*axis, *sign);
-                rest = phrase.replace_all(&rest, " ").into_owned();
+                rest = pattern.replace_all(&rest, " ").into_owned();
             }
         }
         for word in WordIter::new(&rest) {
