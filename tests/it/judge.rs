@@ -1,10 +1,10 @@
 //! Judging by probability through a server, and how judges are measured.
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model_server::{Call, ModelServer, Role, yes_or_no};
-use crate::workspace::{CLEAR, OLLAMA, OPENAI, Workspace, config};
+use crate::workspace::{CLEAR, OLLAMA, OPENAI, Workspace, config, scenarios};
 
 /// The bad answers of the shipped sets: their texts, files and calls.
 fn bad_answers() -> Vec<Vec<String>> {
@@ -97,6 +97,36 @@ fn a_judge_that_was_never_measured_is_measured_before_its_first_verdict() {
 }
 
 #[test]
+fn labels_of_own_answers_bound_a_measured_judge() {
+    let server = knowing();
+    let workspace = Workspace::new()
+        .config(config(OLLAMA, &scenarios(36)))
+        .env("OLLAMA_HOST", server.ollama_host())
+        .env("SELFTEST_JUDGE_CERTIFICATE", "auto");
+    let full = ["--full", "--exit-zero", "--format=json"];
+    let report = workspace.clone().args(full).run().exit(0).stdout_report();
+    assert_eq!(report.0["summary"]["passed"], 36, "{}", report.0["summary"]);
+
+    // People find every second of the answers bad that the judge passes.
+    let label = |(at, case): (usize, &crate::report::Case<'_>)| json!({ "case": case.id(), "label": if at % 2 == 0 { "good" } else { "bad" } });
+    let labels: Value = report.cases().iter().enumerate().map(label).collect();
+    let workspace = workspace.file("labels.json", labels.to_string());
+    let label = ["judge", "label", "latest", "--from", "labels.json"];
+    let _ = workspace.clone().args(label).run().exit(0);
+    let run = workspace.clone().args(["judge", "calibrate"]).run().exit(0);
+    let run = run.stdout_contains(
+        "the judge decides nothing: on 36 labelled answers too many of its verdicts are wrong",
+    );
+    let _ = run.read("reports/selftest/labels/own-scores.json");
+
+    let after = workspace.args(full).run().exit(0).stdout_report();
+    assert_eq!(after.0["summary"]["passed"], 0, "{}", after.0["summary"]);
+    assert_eq!(after.0["summary"]["failed"], 0, "{}", after.0["summary"]);
+    let why = after.cases()[0].0.to_string();
+    assert!(why.contains("wrong verdicts on 36 labelled answers"), "{why}");
+}
+
+#[test]
 fn a_judge_that_always_says_the_same_fails_no_right_answer() {
     for yes in [0.95, 0.05] {
         let server = ModelServer::script()
@@ -143,7 +173,8 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
     let run = run.stderr_contains("AUC ").stderr_contains("on 427 known answers");
     assert!(run.markdown().contains("- Judge measured: AUC "), "{}", run.markdown());
     assert!(
-        run.markdown().contains(" % of known answers; of its passes and of its fails at most 10 %")
+        run.markdown()
+            .contains(" % by form); of its passes and of its fails at most 10 % are wrong")
     );
 }
 

@@ -5,13 +5,62 @@ use std::sync::Arc;
 
 use selftest_config::ResolvedConfig;
 use selftest_harness::calibration::fit::CALIBRATION_VERSION;
-use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration, LabelCalibration};
+use selftest_harness::calibration::{
+    CalibratedJudge, JudgeCalibration, LabelCalibration, OWN_SCORES_VERSION, OwnScores,
+};
+use selftest_harness::judge::fitness::KnownScores;
+use selftest_harness::judge::judge_settings::JudgeMethod;
+use selftest_harness::judge::{probability, prompt};
+use selftest_harness::rubric::Rubric;
+use selftest_models::prompts::PromptLibrary;
 use selftest_reports::label_store::LABELS_FOLDER;
 
 use crate::project::Project;
 
 /// Name of the calibration's file.
 pub const CALIBRATION_FILE: &str = "calibration.json";
+
+/// Name of the file with the judge's scores of labelled answers.
+pub const OWN_SCORES_FILE: &str = "own-scores.json";
+
+/// Returns the file with the judge's scores of labelled answers, in a folder of JSON reports.
+pub fn own_scores_path(json_folder: &Path) -> PathBuf {
+    json_folder.join(LABELS_FOLDER).join(OWN_SCORES_FILE)
+}
+
+/// Returns what makes a judge the one that labels are about.
+pub(crate) fn calibrated_judge(
+    model: &str,
+    weights: &str,
+    method: Option<JudgeMethod>,
+    library: &PromptLibrary,
+    rubric: &Rubric,
+) -> CalibratedJudge {
+    let template = match method {
+        Some(method) if method.takes_readings() => probability::TEMPLATE,
+        _ => prompt::TEMPLATE,
+    };
+    CalibratedJudge {
+        model: model.to_owned(),
+        weights: weights.to_owned(),
+        method,
+        prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
+        rubric_digest: rubric.digest(),
+    }
+}
+
+/// Returns this judge's scores of labelled answers, if there are any.
+pub(crate) fn own_scores(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    now: &CalibratedJudge,
+) -> Option<KnownScores> {
+    let text = std::fs::read(own_scores_path(&project.report_folders(resolved).0)).ok()?;
+    let found: OwnScores = serde_json::from_slice(&text).ok()?;
+    let is_of_it =
+        found.version == OWN_SCORES_VERSION && found.judge.difference_from(now).is_none();
+    is_of_it.then_some(found.scores)
+}
 
 /// Returns the file of the calibration in a folder of JSON reports.
 pub fn calibration_path(json_folder: &Path) -> PathBuf {

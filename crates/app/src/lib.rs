@@ -55,7 +55,7 @@ mod trial_answer;
 mod unfinished;
 
 pub use baseline::read_baseline;
-pub use calibration::{CALIBRATION_FILE, calibration_path};
+pub use calibration::{CALIBRATION_FILE, OWN_SCORES_FILE, calibration_path, own_scores_path};
 pub use ci_reports::{CiReports, case_sources, check_once};
 pub use continue_run::{ContinuedRun, continue_run};
 pub use drafts::{Drafter, generator_on_request};

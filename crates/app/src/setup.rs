@@ -8,9 +8,9 @@ use anyhow::anyhow;
 use rand::RngExt as _;
 use serde_json::{Value, json};
 
-use crate::calibration::judge_calibration;
+use crate::calibration::{calibrated_judge, judge_calibration, own_scores};
 use crate::error::AppError;
-use crate::judges::{FETCH_JUDGE, MeasuredJudge, measured_models};
+use crate::judges::{FETCH_JUDGE, MeasuredJudge, measured_models, requirement};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::resume::EarlierState;
@@ -18,13 +18,13 @@ use crate::suite_file::SuiteFile;
 use selftest_checks::named_file::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
 use selftest_config::{self as config, Config, ResolvedConfig};
-use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
+use selftest_harness::calibration::{JudgeCalibration, MIN_OWN_LABELS};
 use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, PanelMember, RunModels};
 use selftest_harness::journal::RunDigests;
+use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::judge_settings::JudgeCertificate;
 use selftest_harness::judge::panel::JudgePanel;
-use selftest_harness::judge::{TEMPLATES as JUDGE_TEMPLATES, probability, prompt};
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::prefetch::PromptPrefetch;
@@ -398,10 +398,32 @@ impl RunSetup<'_> {
         let known = replayed.and_then(|manifest| manifest.judge);
         let known = known.and_then(|judge| judge.measurement);
         let mut recorded = Vec::new();
+        let is_alone = models.len() == 1;
         for model in models {
             let name = model.id().to_owned();
             let asked = Arc::clone(&model);
-            let (judge, identity) = self.judge(model, library, known.clone()).await;
+            let (mut judge, identity) = self.judge(model, library, known.clone()).await;
+            // Labels of a panel's answers are about all of its judges together.
+            let fitness = judge.fitness().filter(|_| is_alone).cloned();
+            if let Some(fitness) = fitness
+                && let now = calibrated_judge(
+                    &names.judge,
+                    identity.weights(),
+                    Some(identity.method()),
+                    library,
+                    &self.resolved.rubric,
+                )
+                && let Some(own) = own_scores(self.project, self.resolved, &now)
+            {
+                let bar = requirement(&self.resolved.config);
+                judge = judge.with_fitness(fitness.with_own_labels(bar, &own, MIN_OWN_LABELS));
+            }
+            if let Some(why) = judge.fitness().and_then(|fitness| fitness.unfit.as_ref()) {
+                self.project.notify(&format!(
+                    "warning: {name} cannot judge well enough ({why}): what only a judge can \
+                     decide stays unscored\nhint: {FETCH_JUDGE}\n"
+                ));
+            }
             if self.args.record.is_some() {
                 let measurement = identity.measurement(&self.project.environment.models);
                 let weights = identity.weights();
@@ -436,17 +458,7 @@ impl RunSetup<'_> {
         let method = members.first().map(|member| member.method);
         // Of judges that are asked in different ways there is no one method.
         let method = method.filter(|one| members.iter().all(|member| member.method == *one));
-        let template = match method {
-            Some(method) if method.takes_readings() => probability::TEMPLATE,
-            _ => prompt::TEMPLATE,
-        };
-        let calibrated = CalibratedJudge {
-            model: names.judge.clone(),
-            weights: weights.clone(),
-            method,
-            prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
-            rubric_digest: rubric.digest(),
-        };
+        let calibrated = calibrated_judge(&names.judge, &weights, method, library, rubric);
         names.judge_weights = Some(weights);
         names.judge_method = method;
         if let [alone] = &members[..] {
@@ -497,13 +509,6 @@ impl RunSetup<'_> {
             None => None,
         };
         let Some(fitness) = known else { return (judge, identity) };
-        if let Some(why) = &fitness.unfit {
-            let name = &fitness.model;
-            self.project.notify(&format!(
-                "warning: {name} cannot judge well enough ({why}): what only a judge can decide \
-                 stays unscored\nhint: {FETCH_JUDGE}\n"
-            ));
-        }
         (judge.with_fitness(fitness), identity)
     }
 

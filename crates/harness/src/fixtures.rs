@@ -246,6 +246,7 @@ pub fn scored(scores: [f64; 4], reasoning: &str) -> Judgement {
         reasoning: reasoning.to_owned(),
         questions: Vec::new(),
         expectations: Vec::new(),
+        is_certain: false,
     };
     let reply = "{\"reasoning\":\"…\",\"format_score\":0.9}";
     Judgement {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::document::{CaseDocument, ReportDocument};
 use selftest_harness::calibration::labels::{AnswerId, LabelFile, labelling_order};
-use selftest_harness::calibration::{CalibratedJudge, Label, LabelledAnswer, features};
+use selftest_harness::calibration::{CalibratedJudge, Label, LabelledAnswer, OwnScores, features};
 use selftest_harness::judge::{probability, prompt};
 use selftest_text::escape::{block, terminal};
 use selftest_text::one_line;
@@ -120,6 +120,18 @@ pub fn labelled_answers(
         });
     }
     (found, names, unscored)
+}
+
+/// Adds the judge's scores of a run's labelled answers, also of those that it left undecided.
+pub fn add_own_scores(report: &ReportDocument, labels: &LabelFile, scores: &mut OwnScores) {
+    let categories = &report.rubric.categories;
+    let weight = |id: &str| categories.iter().find(|one| one.id == id).map(|one| one.weight);
+    for given in &labels.labels {
+        if let Some(case) = report.cases.iter().find(|case| case.name() == given.case) {
+            let has_reference = case.grounds.reference.is_some();
+            scores.add(&case.steps, weight, has_reference, given.label == Label::Good);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,14 +6,22 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
-use selftest_app::{AppError, CALIBRATION_FILE, calibration_path, find_report};
-use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration, LabelledAnswer, calibrate};
+use selftest_app::{
+    AppError, CALIBRATION_FILE, OWN_SCORES_FILE, calibration_path, find_report, own_scores_path,
+    requirement,
+};
+use selftest_harness::calibration::{
+    CalibratedJudge, JudgeCalibration, LabelCalibration, LabelledAnswer, MIN_OWN_LABELS, OwnScores,
+    calibrate,
+};
+use selftest_harness::judge::fitness::{DecisionBand, FitnessRequirement};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LABELS_FOLDER, LabelStore};
-use selftest_reports::labelling::{answers, calibrated_judge, labelled_answers};
+use selftest_reports::labelling::{add_own_scores, answers, calibrated_judge, labelled_answers};
 use selftest_reports::reliability;
 use selftest_text::file;
 use selftest_text::wording::plural;
+use serde::Serialize;
 
 use super::label;
 use crate::args::GlobalArgs;
@@ -48,14 +56,15 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     }
     let (mut all, mut features, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     let mut of: Option<(CalibratedJudge, String)> = None;
+    let mut own: Option<OwnScores> = None;
     for run in &runs {
         let report = find_report(&project, &resolved, run)?;
         // A run that is named twice has its labels once.
         if reports.iter().any(|known: &ReportDocument| known.run_id == report.run_id) {
             continue;
         }
-        let (found, names) = of_run(&report, &json_folder)?;
         let this = calibrated_judge(&report);
+        let own = own.get_or_insert_with(|| OwnScores::new(this.clone()));
         match &of {
             Some((known, first)) => {
                 if let Some(what) = known.difference_from(&this) {
@@ -68,17 +77,37 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
             }
             None => of = Some((this, report.run_id.to_string())),
         }
+        let (found, names) = of_run(&report, &json_folder, own)?;
         if !names.is_empty() {
             features = names;
         }
         all.extend(found);
         reports.push(report);
     }
-    let Some((judge, _)) = of else { return Ok(Exit::NothingRan) };
-    let found = calibrate(judge, features, &all).map_err(|error| {
-        AppError::usage(anyhow!("{error}"))
-            .hint(Some("label more answers, of other runs too: `selftest judge label RUN`"))
-    })?;
+    let Some(((judge, _), own)) = of.zip(own) else { return Ok(Exit::NothingRan) };
+    let bounds = OwnBounds::choose(&own, requirement(&resolved.config));
+    if own.are_enough() {
+        let path = own_scores_path(&json_folder);
+        write(&path, &format!("{:#}\n", serde_json::json!(own)))?;
+        eprint(&format!("{}\n", path.display()));
+    }
+    let found = match calibrate(judge, features, &all) {
+        Ok(found) => found,
+        // A judge that leaves most answers undecided has few verdicts to calibrate, but has bounds.
+        Err(error) if own.are_enough() => {
+            if args.json {
+                print(&format!("{:#}\n", serde_json::json!({ "bounds": bounds })))?;
+            } else {
+                print(&bounds.text())?;
+            }
+            eprint(&format!("note: no calibration of verdicts: {error}\n"));
+            return Ok(Exit::Passed);
+        }
+        Err(error) => {
+            return Err(AppError::usage(anyhow!("{error}"))
+                .hint(Some("label more answers, of other runs too: `selftest judge label RUN`")));
+        }
+    };
     let picture = reliability::render(&found)
         .map_err(|error| AppError::setup(anyhow!("cannot render the curve: {error}")))?;
     let files = [
@@ -89,8 +118,9 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
         write(path, text)?;
     }
     if args.json {
-        print(&format!("{:#}\n", serde_json::json!(found)))?;
+        print(&format!("{:#}\n", with_bounds(&found, &bounds)))?;
     } else {
+        print(&bounds.text())?;
         let known = JudgeCalibration::Known(Arc::new(found.clone()));
         print(&found.text())?;
         for report in &reports {
@@ -118,7 +148,9 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, AppErro
     let names = entries.filter_map(|entry| {
         let name = entry.ok()?.file_name().into_string().ok()?;
         name.strip_suffix(".json")
-            .filter(|_| name != CALIBRATION_FILE && !name.starts_with('.'))
+            .filter(|_| {
+                ![CALIBRATION_FILE, OWN_SCORES_FILE].contains(&&*name) && !name.starts_with('.')
+            })
             .map(str::to_owned)
     });
     let mut names: Vec<String> = names.collect();
@@ -126,13 +158,58 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, AppErro
     Ok(names)
 }
 
+/// The bounds by labelled answers, where there are enough of them.
+#[derive(Debug, Serialize)]
+struct OwnBounds {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_reference: Option<DecisionBand>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_reference: Option<DecisionBand>,
+}
+
+impl OwnBounds {
+    fn choose(own: &OwnScores, bar: FitnessRequirement) -> Self {
+        let of = |has_reference| {
+            let labelled = own.scores.of(has_reference);
+            DecisionBand::of_own_labels(labelled, bar, MIN_OWN_LABELS)
+        };
+        Self { with_reference: of(true), without_reference: of(false) }
+    }
+
+    fn text(&self) -> String {
+        let each =
+            [("with a reference", self.with_reference), ("without one", self.without_reference)];
+        let line = |(what, band): (&str, Option<DecisionBand>)| {
+            let band = band?;
+            let why = if band.decides_anything() {
+                band.sentence()
+            } else {
+                format!("on {} labelled answers too many of its verdicts are wrong", band.of)
+            };
+            Some(format!("{what}, the judge {}: {why}\n", band.promise()))
+        };
+        each.into_iter().filter_map(line).collect()
+    }
+}
+
+/// The calibration as JSON, with the bounds beside it.
+fn with_bounds(found: &LabelCalibration, bounds: &OwnBounds) -> serde_json::Value {
+    let mut document = serde_json::json!(found);
+    if bounds.with_reference.or(bounds.without_reference).is_some() {
+        document["bounds"] = serde_json::json!(bounds);
+    }
+    document
+}
+
 /// The labelled answers of a run with what the judge said of them.
 fn of_run(
     report: &ReportDocument,
     json_folder: &Path,
+    own: &mut OwnScores,
 ) -> Result<(Vec<LabelledAnswer>, Vec<String>), AppError> {
     let store = LabelStore::new(json_folder, &report.run_id);
     let labels = label::read(&store, &answers(report))?;
+    add_own_scores(report, &labels, own);
     let (found, names, unscored) = labelled_answers(report, &labels);
     if unscored > 0 {
         eprint(&format!(

@@ -26,10 +26,11 @@ pub fn values(card: &Scorecard) -> Option<Vec<f64>> {
     Some(categories.into_iter().chain([least]).map(log_odds).collect())
 }
 
-/// Returns the score card of the step that decides a case: the one with the lowest overall score.
+/// Returns the score card of the step that decides a case: the one with the lowest overall score. What
+/// form decided says nothing of the judge.
 pub fn deciding_card(steps: &[CaseStep]) -> Option<&Scorecard> {
     let cards = steps.iter().filter_map(|step| match &step.judgement.as_ref()?.verdict {
-        Verdict::Scored(card) => Some(card),
+        Verdict::Scored(card) => Some(card).filter(|card| !card.is_certain),
         Verdict::Unscored { .. } => None,
     });
     cards.min_by(|a, b| a.overall.get().total_cmp(&b.overall.get()))
@@ -60,6 +61,7 @@ pub(super) mod tests {
             reasoning: String::new(),
             questions: Vec::new(),
             expectations: Vec::new(),
+            is_certain: false,
         }
     }
 

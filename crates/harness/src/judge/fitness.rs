@@ -102,6 +102,9 @@ pub struct DecisionBand {
     pub certain: u32,
     /// Number of known answers.
     pub of: u32,
+    /// True if they are labelled answers of the project's own cases.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_own: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -124,6 +127,7 @@ impl DecisionBand {
             decided: 0,
             certain: 0,
             of: u32::try_from(known.len()).unwrap_or(u32::MAX),
+            is_own: false,
         };
         let count = |is: fn(&Self, &KnownScore) -> bool| {
             let count = known.iter().filter(|known| is(&band, known)).count();
@@ -133,6 +137,16 @@ impl DecisionBand {
         band.certain = count(|_, known| known.is_certain);
         band.decided = decided;
         band
+    }
+
+    /// Chooses the bounds on labelled answers of a project's own cases, if there are at least `least`.
+    pub fn of_own_labels(
+        labelled: &[KnownScore],
+        bar: FitnessRequirement,
+        least: usize,
+    ) -> Option<Self> {
+        let band = Self::choose(labelled, bar.max_wrong, bar.threshold);
+        (labelled.len() >= least).then_some(Self { is_own: true, ..band })
     }
 
     /// Returns true if an answer passes, or `None` if the judge abstains.
@@ -172,8 +186,9 @@ impl DecisionBand {
             (None, Some(_)) => "its scores only fail answers; of its fails",
             (None, None) => return "decides nothing".to_owned(),
         };
+        let known = if self.is_own { "its labelled answers" } else { "known answers" };
         format!(
-            "decides {share:.0} % of known answers{certain}; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
+            "decides {share:.0} % of {known}{certain}; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
             100.0 * self.max_wrong,
             100.0 * RISK_CONFIDENCE,
             self.of
@@ -292,6 +307,34 @@ impl JudgeFitness {
                 .or_else(|| of(without, " without a reference")),
             ..self
         }
+    }
+
+    /// Chooses the bounds on labelled answers of the project's own cases, with or without a reference,
+    /// where there are at least `least` of them. They say more of its cases than known answers do, and
+    /// may make a judge fit or unfit. A judge whose scores all count has no bounds.
+    #[must_use]
+    pub fn with_own_labels(self, bar: FitnessRequirement, own: &KnownScores, least: usize) -> Self {
+        let band = |has_reference| DecisionBand::of_own_labels(own.of(has_reference), bar, least);
+        let why = |band: DecisionBand| {
+            (!band.decides_anything()).then(|| {
+                format!(
+                    "no score decides with at most {:.0} % wrong verdicts on {} labelled answers",
+                    100.0 * bar.max_wrong,
+                    band.of
+                )
+            })
+        };
+        let mut fitness = self;
+        if bar.min_auc > 0.0 {
+            if let Some(band) = band(true) {
+                (fitness.with_reference, fitness.unfit) = (Some(band), why(band));
+            }
+            if let Some(band) = band(false) {
+                fitness.without_reference = Some(band);
+                fitness.unfit_without_reference = why(band);
+            }
+        }
+        fitness
     }
 
     /// Returns the bounds for such a case; `None` if every score decides.
@@ -421,6 +464,55 @@ mod tests {
             "AUC 0.80 [0.70, 0.90] on 158 known answers (2 more without a score), where word \
              overlap has 0.55"
         );
+    }
+
+    #[test]
+    fn own_labels_replace_the_bounds_where_they_are_enough() {
+        let known = fitness(0.7).evaluate(bar(), &scores());
+        // On this project's cases its high scores are worth nothing.
+        let known_score = |score, is_good| KnownScore { score, is_good, is_certain: false };
+        let labelled: Vec<KnownScore> = (0..40)
+            .flat_map(|step| [known_score(0.9, step % 2 == 0), known_score(0.1, false)])
+            .collect();
+        let own = KnownScores { with_reference: labelled, without_reference: Vec::new() };
+        let bounded = known.clone().with_own_labels(bar(), &own, 30);
+        let band = bounded.band(true).unwrap();
+        assert_eq!((band.passes_from, band.of, band.is_own), (None, 80, true));
+        assert!(band.fails_below.is_some_and(|bound| bound > 0.1 && bound < 0.2), "{band:?}");
+        assert_eq!(
+            band.promise(),
+            "decides 50 % of its labelled answers; its scores only fail answers; of its fails at \
+             most 10 % are wrong (80 %, n = 80)"
+        );
+        assert_eq!(bounded.band(false), known.band(false), "without a reference there are none");
+        assert_eq!(known.clone().with_own_labels(bar(), &own, 81), known, "too few");
+        let bad: Vec<KnownScore> = (0..40).map(|step| known_score(0.5, step % 2 == 0)).collect();
+        let own = KnownScores { with_reference: bad, without_reference: Vec::new() };
+        let unfit = known.with_own_labels(bar(), &own, 30);
+        assert_eq!(
+            unfit.unfit_reason_for(true),
+            Some("no score decides with at most 10 % wrong verdicts on 40 labelled answers")
+        );
+        assert_eq!(unfit.unfit_reason_for(false), None);
+    }
+
+    #[test]
+    fn what_is_certain_counts_apart_from_scores() {
+        let mut known = scores();
+        known.with_reference.extend((0..50).map(|_| KnownScore {
+            score: 1.0,
+            is_good: true,
+            is_certain: true,
+        }));
+        let band = DecisionBand::choose(known.of(true), 0.1, threshold());
+        assert_eq!((band.decided, band.certain, band.of), (210, 50, 250));
+        assert!(band.promise().starts_with("decides 84 % of known answers (20 % by form); of its"));
+        // A judge that gives everything the best score has shown nothing.
+        let all: Vec<KnownScore> = (0..80)
+            .map(|step| KnownScore { score: 1.0, is_good: step % 2 == 0, is_certain: false })
+            .collect();
+        let band = DecisionBand::choose(&all, 0.1, threshold());
+        assert_eq!(band.verdict(Score::new(1.0).unwrap()), None);
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub struct Scorecard {
     /// The score of each expectation, from a judge that was asked for a verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<ExpectationScore>,
+    /// True if form alone decided, and no judge was asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_certain: bool,
 }
 
 /// The score of one expectation.
@@ -133,6 +136,7 @@ impl Scorecard {
             reasoning,
             questions,
             expectations: Vec::new(),
+            is_certain: false,
         })
     }
 
@@ -150,6 +154,7 @@ impl Scorecard {
             reasoning,
             questions: Vec::new(),
             expectations: Vec::new(),
+            is_certain: true,
         })
     }
 

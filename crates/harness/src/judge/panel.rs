@@ -125,6 +125,7 @@ mod tests {
                 reasoning: "Fine.".to_owned(),
                 questions: Vec::new(),
                 expectations: Vec::new(),
+                is_certain: false,
             }),
         };
         PanelVerdict { model: model.to_owned(), verdict, samples: Vec::new() }

@@ -49,6 +49,7 @@ pub(super) fn mean_card(
         reasoning,
         questions: Vec::new(),
         expectations: Vec::new(),
+        is_certain: false,
     })
 }
 
@@ -69,6 +70,7 @@ mod tests {
             reasoning: format!("It is worth {score}."),
             questions: Vec::new(),
             expectations: Vec::new(),
+            is_certain: false,
         })
     }
 

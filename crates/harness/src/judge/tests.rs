@@ -396,6 +396,7 @@ async fn between_its_bounds_a_judge_gives_no_score() {
         decided: 100,
         certain: 0,
         of: 200,
+        is_own: false,
     };
     let fitness = JudgeFitness { without_reference: Some(band), ..measurement() };
     let (judge, _) = judge(|prompt| {

@@ -147,6 +147,7 @@ impl VerdictReader {
                 reasoning: reasoning.to_owned(),
                 questions: Vec::new(),
                 expectations,
+                is_certain: false,
             }));
         }
         Some(Verdict::Unscored {

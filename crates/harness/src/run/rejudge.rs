@@ -134,6 +134,7 @@ mod tests {
             reasoning: String::new(),
             questions: Vec::new(),
             expectations: Vec::new(),
+            is_certain: false,
         };
         Judgement {
             verdict: Verdict::Scored(card),
