@@ -9,7 +9,6 @@ pub mod named_file;
 pub mod request;
 pub mod scenario;
 pub mod sentence;
-pub mod sentence_data;
 pub mod suggest;
 pub mod suite;
 mod suite_case;

@@ -33,8 +33,9 @@ pub struct SuiteCheckArgs {
     /// Print a JSON array with one object for each file
     #[arg(long)]
     pub json: bool,
-    /// Propose checks by rules for what is left to the judge, as a diff to read and to apply
-    #[arg(long, conflicts_with = "json")]
+    /// Propose checks by rules for what is left to the judge, as a diff to read and to apply; with
+    /// --json, only their number
+    #[arg(long)]
     pub suggest: bool,
 }
 
@@ -55,6 +56,9 @@ struct FileCheck {
     routing: usize,
     without_checks: usize,
     checks: DemandCounts,
+    /// Number of checks that `--suggest` proposes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggested: Option<usize>,
     missing_files: Vec<String>,
     refused: Vec<String>,
     warnings: Vec<String>,
@@ -81,7 +85,7 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
         }
     }
     files.dedup();
-    if arguments.suggest {
+    if arguments.suggest && !arguments.json {
         return suggest_checks(&files);
     }
     let progress = FileProgress::new(&project, files.len());
@@ -89,7 +93,7 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
         .iter()
         .map(|file| {
             progress.step();
-            check_file(&project, file)
+            check_file(&project, file, arguments.suggest)
         })
         .collect();
     progress.finish();
@@ -144,11 +148,13 @@ fn suggest_checks(files: &[PathBuf]) -> Result<Exit, AppError> {
     })
 }
 
-fn check_file(project: &Project, path: &Path) -> FileCheck {
+fn check_file(project: &Project, path: &Path, with_suggestions: bool) -> FileCheck {
     let read = match own_suite(path) {
         Some(suite) => suite.map(|suite| of_suite(project, &suite)),
         None => folder::read_file(path).map_err(|error| error.to_string()),
     };
+    let suggested =
+        read.as_ref().ok().filter(|_| with_suggestions).map(|file| propose(path, file).proposed);
     let path = path.display().to_string();
     match read {
         Ok(file) => FileCheck {
@@ -158,6 +164,7 @@ fn check_file(project: &Project, path: &Path) -> FileCheck {
             routing: file.routing.len(),
             without_checks: file.without_checks(),
             checks: file.counts(),
+            suggested,
             missing_files: file.missing_files,
             refused: file.refused,
             warnings: file.warnings,
@@ -171,6 +178,7 @@ fn check_file(project: &Project, path: &Path) -> FileCheck {
             routing: 0,
             without_checks: 0,
             checks: DemandCounts::default(),
+            suggested,
             missing_files: Vec::new(),
             refused: vec![why],
             warnings: Vec::new(),

@@ -4,10 +4,20 @@
 use std::fs;
 use std::path::Path;
 
+use selftest_checks::check::Check;
 use selftest_checks::evals::{DemandDecider, EvalsFile};
 use selftest_checks::suggest::suggestion;
-use serde_json::json;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
 use similar::TextDiff;
+
+/// Keys of an object that only wraps a sentence.
+const WRAPPERS: [&str; 6] =
+    ["text", "description", "criterion", "expectation", "assertion", "statement"];
+/// Keys beside a wrapped sentence that a check can do without.
+const BESIDE: [&str; 7] = ["id", "name", "type", "passed", "evidence", "kind", "trap"];
+/// Types of wrapped sentences that fix nothing.
+const UNTYPED: [&str; 6] = ["boolean", "qualitative", "output", "text", "behavior", "semantic"];
 
 /// The proposals for one file.
 pub(super) struct ProposedChecks {
@@ -19,27 +29,19 @@ pub(super) struct ProposedChecks {
     pub note: Option<String>,
 }
 
-/// Proposes a check for each sentence of a file that stands in it as a text of JSON. `file` is what was
-/// read from it.
+/// Proposes a check for each sentence of a file that stands in it as JSON. `file` is what was read from
+/// it.
 pub(super) fn propose(path: &Path, file: &EvalsFile) -> ProposedChecks {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let is_json = path.extension().is_some_and(|end| end == "json" || end == "jsonl");
-    let (mut changed, mut proposed, mut elsewhere) = (text.clone(), 0, 0);
-    for demand in file.cases.iter().flat_map(|case| &case.demands) {
-        if demand.decider != DemandDecider::Judge {
-            continue;
-        }
-        let Some(check) = suggestion(&demand.text) else { continue };
-        let token = json!(demand.text).to_string();
-        // A sentence that is wrapped in an object, or the reference itself, is no item of a list.
-        match item_of_list(&changed, &token).filter(|_| is_json) {
-            Some(at) => {
-                changed.replace_range(at..at + token.len(), &json!(check).to_string());
-                proposed += 1;
-            }
-            None => elsewhere += 1,
-        }
-    }
+    let is_json = path.extension().is_some_and(|end| end == "json");
+    let demands = file.cases.iter().flat_map(|case| &case.demands);
+    let judged = demands.filter(|demand| demand.decider == DemandDecider::Judge);
+    let wanted: Vec<(&str, Check)> = judged
+        .filter_map(|demand| Some((demand.text.as_str(), suggestion(&demand.text)?)))
+        .collect();
+    let places = if is_json { places(&text) } else { Vec::new() };
+    let (changed, proposed) = replaced(&text, &places, &wanted);
+    let elsewhere = wanted.len() - proposed;
     let shown = path.display().to_string();
     let diff = if proposed == 0 {
         String::new()
@@ -53,14 +55,96 @@ pub(super) fn propose(path: &Path, file: &EvalsFile) -> ProposedChecks {
     ProposedChecks { diff, proposed, note }
 }
 
-/// Returns where a text of JSON stands as an item of a list: between `[`, `,` and `]`, not after a `:`.
-fn item_of_list(text: &str, token: &str) -> Option<usize> {
-    text.match_indices(token).map(|(at, _)| at).find(|&at| {
-        let before = text[..at].trim_end();
-        let after = text[at + token.len()..].trim_start();
-        (before.ends_with('[') || before.ends_with(','))
-            && (after.starts_with(',') || after.starts_with(']'))
-    })
+/// A sentence in a text of JSON, alone or wrapped in an object.
+struct SentencePlace {
+    start: usize,
+    end: usize,
+    sentence: String,
+}
+
+/// Returns the text with a check in the place of each sentence that has one, and their number.
+fn replaced(text: &str, places: &[SentencePlace], wanted: &[(&str, Check)]) -> (String, usize) {
+    let mut is_open = vec![true; places.len()];
+    let mut chosen = Vec::new();
+    for (sentence, check) in wanted {
+        let at = places.iter().zip(&is_open).position(|(place, open)| {
+            *open && place.sentence.trim() == *sentence
+        });
+        if let Some(at) = at {
+            is_open[at] = false;
+            chosen.push((&places[at], check));
+        }
+    }
+    // From the end, so that the places before stay where they are.
+    chosen.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    let mut changed = text.to_owned();
+    for (place, check) in &chosen {
+        changed.replace_range(place.start..place.end, &json!(check).to_string());
+    }
+    (changed, chosen.len())
+}
+
+/// Returns the items of lists that are sentences or wrap one, by their place in the text.
+fn places(text: &str) -> Vec<SentencePlace> {
+    let mut found = Vec::new();
+    let mut lists = 0usize;
+    let (mut at, bytes) = (0, text.as_bytes());
+    // The start of each item: behind `[`, or behind `,` in a list.
+    let mut open = Vec::new();
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                let end = at + value_length(&text[at..]).unwrap_or(1);
+                at = end;
+                continue;
+            }
+            b'[' => {
+                open.push(b'[');
+                lists += 1;
+                add_item(text, at + 1, &mut found);
+            }
+            b'{' => open.push(b'{'),
+            b']' | b'}' => lists -= usize::from(open.pop() == Some(b'[')).min(lists),
+            b',' if lists > 0 && open.last() == Some(&b'[') => add_item(text, at + 1, &mut found),
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Adds the item that begins behind this place, if it is a sentence or wraps one.
+fn add_item(text: &str, from: usize, found: &mut Vec<SentencePlace>) {
+    let rest = &text[from..];
+    let start = from + (rest.len() - rest.trim_start().len());
+    let is_item = matches!(text.as_bytes().get(start), Some(b'"' | b'{'));
+    let Some(length) = is_item.then(|| value_length(&text[start..])).flatten() else { return };
+    let end = start + length;
+    let sentence = match serde_json::from_str::<Value>(&text[start..end]) {
+        Ok(Value::String(sentence)) => Some(sentence),
+        Ok(Value::Object(members)) => wrapped(&members),
+        _ => None,
+    };
+    found.extend(sentence.map(|sentence| SentencePlace { start, end, sentence }));
+}
+
+/// Returns the sentence of an object that says nothing else.
+fn wrapped(members: &Map<String, Value>) -> Option<String> {
+    let is_plain = members.keys().all(|key| {
+        WRAPPERS.contains(&key.as_str()) || BESIDE.contains(&key.as_str())
+    });
+    let kind = members.get("type").or(members.get("kind")).and_then(Value::as_str);
+    if !is_plain || kind.is_some_and(|kind| !UNTYPED.contains(&kind)) {
+        return None;
+    }
+    WRAPPERS.iter().find_map(|key| members.get(*key)?.as_str()).map(ToOwned::to_owned)
+}
+
+/// Returns the length of the JSON value at the start of a text.
+fn value_length(text: &str) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(values.byte_offset())
 }
 
 #[cfg(test)]
@@ -68,8 +152,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_items_of_lists_are_replaced() {
-        assert_eq!(item_of_list(r#"{"a": "x", "b": ["y", "x"]}"#, r#""x""#), Some(22));
-        assert_eq!(item_of_list(r#"{"a": "x"}"#, r#""x""#), None);
+    fn items_of_lists_and_their_wrappers_are_found() {
+        let text = r#"{"a": "x", "b": ["y, [z", {"id": 1, "text": "w"}], "c": [{"type": "regex", "text": "n"}], "d": [{"id": 2, "prompt": "p", "e": ["q"]}]}"#;
+        let found: Vec<String> = places(text).into_iter().map(|place| place.sentence).collect();
+        assert_eq!(found, ["y, [z", "w", "q"]);
+    }
+
+    #[test]
+    fn a_wrapper_is_replaced_as_a_whole() {
+        let text = r#"{"b": [{"id": 1, "text": "Asks a question"}, "Asks a question"]}"#;
+        let check = suggestion("Asks a question").unwrap();
+        let wanted = [("Asks a question", check.clone()), ("Asks a question", check)];
+        let (changed, count) = replaced(text, &places(text), &wanted);
+        assert_eq!(count, 2);
+        let value: Value = serde_json::from_str(&changed).unwrap();
+        assert_eq!(value["b"][0], value["b"][1]);
+        assert_eq!(value["b"][0]["questions"]["min"], 1);
     }
 }

@@ -70,6 +70,9 @@ pub enum CheckValueError {
     /// Neither a tool's name nor a mapping.
     #[error("expected the name of a tool, or a mapping with `name`")]
     ToolShape,
+    /// Neither a pattern nor a mapping.
+    #[error("expected a pattern, or a mapping with `matches`")]
+    CommandShape,
     /// A call that must not happen, which is another kind of check.
     #[error("no call at all is `tool_not_called`")]
     NoCall,

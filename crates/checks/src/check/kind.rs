@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strum::VariantNames as _;
 
-use super::decide::{FactStatement, agent, all, answer, any, command, data, files, skill};
+use super::decide::{FactStatement, agent, all, answer, any, calls, command, data, files, skill};
 use super::schema::CheckParameter;
 use super::{
-    Check, CheckObservation, CheckPattern, CheckText, CommandCheck, CountBounds, DurationBounds,
+    Check, CheckObservation, CheckPattern, CheckText, CommandCheck, CommandRunCheck, CountBounds,
+    DurationBounds,
     FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs,
     SimilarityCheck, ToolCallCheck, ToolNames,
 };
@@ -207,6 +208,10 @@ check_kinds! {
     FirstCalls(ToolNames) deed => agent::first_calls,
     /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
     SkillLoaded(CheckText) deed => skill::loaded,
+    /// A shell command of the agent matches a pattern.
+    CommandRun(CommandRunCheck) deed => calls::command_run,
+    /// The agent read a file, with a tool that reads or a program that shows it.
+    FileRead(CheckText) deed => calls::file_read,
     /// A file was created.
     FileCreated(CheckText) workspace deed => files::created,
     /// An existing file was changed.

@@ -41,7 +41,7 @@ pub use observation::{
 };
 pub use parameters::{
     CheckText, CommandCheck, FileTextCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,
-    ToolCallCheck, ToolNames,
+    ToolCallCheck, ToolNames, CommandRunCheck,
 };
 pub use pattern::CheckPattern;
 pub use read::{CheckParseError, read, read_list};

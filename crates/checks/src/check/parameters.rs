@@ -322,6 +322,54 @@ impl From<ToolCallCheck> for Value {
     }
 }
 
+/// Commands that an agent must run. In a file, the pattern alone is accepted too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct CommandRunCheck {
+    /// Pattern that a command must match to count.
+    pub matches: CheckPattern,
+    /// Bounds on the number of matching commands, at least one by default.
+    pub bounds: CountBounds,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandRunFields {
+    matches: CheckPattern,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    min: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max: Option<u64>,
+}
+
+impl TryFrom<Value> for CommandRunCheck {
+    type Error = CheckValueError;
+
+    fn try_from(value: Value) -> Result<Self, CheckValueError> {
+        if let Value::String(pattern) = value {
+            let matches = CheckPattern::new(&pattern)?;
+            return Ok(Self { matches, bounds: CountBounds::at_least(1) });
+        }
+        if !value.is_object() {
+            return Err(CheckValueError::CommandShape);
+        }
+        let CommandRunFields { matches, min, max } = serde_json::from_value(value)?;
+        let min = if min.is_none() && max.is_none() { Some(1) } else { min };
+        Ok(Self { matches, bounds: CountBounds::new(min, max)? })
+    }
+}
+
+impl From<CommandRunCheck> for Value {
+    fn from(run: CommandRunCheck) -> Value {
+        let CommandRunCheck { matches, bounds } = run;
+        if bounds == CountBounds::at_least(1) {
+            return Value::String(matches.into());
+        }
+        let (min, max) = bounds.limits();
+        serde_json::to_value(CommandRunFields { matches, min, max }).unwrap_or_default()
+    }
+}
+
 /// A non-empty list of tool names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<CheckText>", into = "Vec<CheckText>")]

@@ -14,8 +14,8 @@ use super::parameters::{MAX_ITEMS, MAX_TEXT, MAX_TIMEOUT};
 use super::pattern::MAX_PATTERN;
 use super::read::MAX_NAME;
 use super::{
-    Check, CheckKind, CheckPattern, CheckText, CheckWeight, CommandCheck, CountBounds, DataFormat,
-    DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds,
+    Check, CheckKind, CheckPattern, CheckText, CheckWeight, CommandCheck, CommandRunCheck,
+    CountBounds, DataFormat, DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds,
     PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
@@ -202,6 +202,17 @@ impl CheckParameter for ToolCallCheck {
             "max": count_limit("Maximum number of calls."),
         });
         json!({"anyOf": [CheckText::value_schema(), mapping(&["name"], &properties)]})
+    }
+}
+
+impl CheckParameter for CommandRunCheck {
+    fn value_schema() -> Value {
+        let properties = json!({
+            "matches": described_text("Pattern that a command must match to count."),
+            "min": count_limit("Minimum number of commands, 1 if neither is given."),
+            "max": count_limit("Maximum number of commands."),
+        });
+        json!({"anyOf": [CheckPattern::value_schema(), mapping(&["matches"], &properties)]})
     }
 }
 

@@ -4,8 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{CaseDemand, DemandDecider, ShellLine, ShellUse};
 use crate::check;
-use crate::sentence::check_in;
-use crate::sentence_data::SentenceContext;
+use crate::sentence::{SentenceContext, check_in};
 use selftest_text::escape::terminal;
 
 /// Maximum length of a sentence for the judge, in characters.
@@ -131,7 +130,10 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut ParsedAssertions) {
 
 /// Records the keys of an assertion that nothing reads. A mapping of lists has keys of its own.
 fn note_unread(members: &Map<String, Value>, found: &mut ParsedAssertions) {
-    if members.values().all(Value::is_array) {
+    let is_sentence = |value: &Value| value.as_str().is_some_and(|text| text.contains(' '));
+    if members.values().all(Value::is_array)
+        || members.iter().all(|(key, it)| !READ_KEYS.contains(&key.as_str()) && is_sentence(it))
+    {
         return;
     }
     let is_read = |key: &str| {
@@ -243,6 +245,16 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertio
     if !members.is_empty() && members.values().all(Value::is_array) {
         for (key, list) in members {
             read(list, wanted != is_negative(key), found);
+        }
+        return;
+    }
+    // `{"spawns": "Five agents are spawned", …}`: sentences by their names.
+    let is_named = |(key, value): (&String, &Value)| {
+        !READ_KEYS.contains(&key.as_str()) && value.as_str().is_some_and(|it| it.contains(' '))
+    };
+    if !members.is_empty() && members.iter().all(is_named) {
+        for text in members.values().filter_map(Value::as_str) {
+            sentence(text, wanted, found);
         }
         return;
     }

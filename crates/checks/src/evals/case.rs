@@ -15,7 +15,7 @@ use super::{
 };
 use crate::check::{self, Check};
 use crate::named_file::path_error;
-use crate::sentence_data::SentenceContext;
+use crate::sentence::SentenceContext;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::wording::plural;
@@ -52,6 +52,8 @@ pub(super) struct CaseReader<'a> {
     integers: usize,
     strings: usize,
     missing: usize,
+    /// Number of cases whose system message became part of the request.
+    pub(super) with_system_message: usize,
     /// Texts of single lines, whose unread keys are reported together.
     pub(super) unread: Vec<SourceText>,
 }
@@ -59,7 +61,16 @@ pub(super) struct CaseReader<'a> {
 impl<'a> CaseReader<'a> {
     pub(super) fn new(file: &'a mut EvalsFile, lookup: &'a dyn FileLookup) -> Self {
         let ids = BTreeMap::new();
-        Self { file, lookup, ids, integers: 0, strings: 0, missing: 0, unread: Vec::new() }
+        Self {
+            file,
+            lookup,
+            ids,
+            integers: 0,
+            strings: 0,
+            missing: 0,
+            with_system_message: 0,
+            unread: Vec::new(),
+        }
     }
 
     /// Refuses a case with its reason.
@@ -91,11 +102,13 @@ impl<'a> CaseReader<'a> {
         let (prompt, replies) = prompts(members);
         let routing = routing(members, &prompt);
         let mut texts = Vec::new();
-        for value in std::iter::once(&json!(prompt)).chain(members.members().values()) {
+        for value in members.members().values() {
             collect_texts(value, 0, &mut texts);
         }
-        let context =
-            SentenceContext::of(texts.iter().map(String::as_str), self.file.skill.as_deref());
+        let skill = self.file.skill.as_deref();
+        let mut context =
+            SentenceContext::of(&prompt, texts.iter().map(String::as_str), skill);
+        context.others = skills_of(members);
         let mut found = ParsedAssertions { context, ..ParsedAssertions::default() };
         demands(members, &mut found);
         activations(members, &mut found);
@@ -233,8 +246,14 @@ impl<'a> CaseReader<'a> {
         id
     }
 
-    /// Warns about irregular IDs across all cases.
-    pub(super) fn warn_about_ids(&mut self) {
+    /// Warns about what concerns many cases at once, such as irregular IDs.
+    pub(super) fn warn_about_all(&mut self) {
+        if self.with_system_message > 0 {
+            let words = plural(self.with_system_message as u64, "case");
+            self.file
+                .warnings
+                .push(format!("the system message is asked as part of the request: {words}"));
+        }
         if self.integers > 0 && self.strings > 0 {
             let (integers, texts) =
                 (plural(self.integers as u64, "integer"), plural(self.strings as u64, "text"));
@@ -424,6 +443,17 @@ fn routing(members: &Fields<'_>, prompt: &str) -> Option<RoutingCase> {
     let others = members.get("acceptable_skills").and_then(Value::as_array).into_iter().flatten();
     skills.extend(others.filter_map(Value::as_str).map(ToOwned::to_owned));
     Some(RoutingCase { query, should_trigger, skills })
+}
+
+/// Returns the names of skills in a case.
+fn skills_of(members: &Fields<'_>) -> Vec<String> {
+    let keys = ["expected_skill", "acceptable_skills", "skills_expected_to_activate", "expected_skills"];
+    let values = keys.iter().filter_map(|key| members.members().get(*key));
+    let names = values.flat_map(|value| match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().into_iter().collect::<Vec<_>>(),
+    });
+    names.map(ToOwned::to_owned).collect()
 }
 
 /// Reads the skills that should be loaded beside whatever else is demanded.

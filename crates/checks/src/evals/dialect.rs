@@ -41,6 +41,8 @@ pub enum EvalsDialect {
     UiPath,
     /// A task of Harbor.
     Harbor,
+    /// A scenario of Tessl.
+    Tessl,
     /// Samples of OpenAI Evals.
     #[strum(serialize = "openai_evals")]
     #[serde(rename = "openai_evals")]
@@ -67,7 +69,7 @@ pub(super) const PROMPT_KEYS: [&str; 7] =
     ["prompt", "input", "question", "query", "user_request", "brief", "task"];
 
 /// Keys of demands.
-pub(super) const DEMAND_KEYS: [&str; 25] = [
+pub(super) const DEMAND_KEYS: [&str; 26] = [
     "expectations",
     "assertions",
     "checks",
@@ -84,6 +86,7 @@ pub(super) const DEMAND_KEYS: [&str; 25] = [
     "fail",
     "deterministic_assertions",
     "rubric",
+    "evaluation_criteria",
     "expected_calls",
     "expected_script",
     "tests",

@@ -52,6 +52,7 @@ fn is_suite(name: &str, path: &Path) -> bool {
         return match name {
             // Common names: what stands beside them decides.
             "prompt.md" => beside(path, "graders").is_dir() && !beside(path, "case.yaml").exists(),
+            "criteria.json" => beside(path, "task.md").is_file(),
             "task.toml" => beside(path, "instruction.md").is_file(),
             _ => true,
         };
@@ -81,6 +82,7 @@ pub fn answer_keys(file: &Path) -> Vec<PathBuf> {
             ["case.yaml", "prompt.md", "graders"].map(|name| folder.join(name)).into()
         }
         "task.toml" => ["tests", "solution"].map(|name| folder.join(name)).into(),
+        "criteria.json" => ["scenario.json", "capability.txt"].map(|name| folder.join(name)).into(),
         "eval.yaml" | "eval.yml" => ["cases"].map(|name| folder.join(name)).into(),
         _ => Vec::new(),
     };

@@ -26,6 +26,7 @@ pub use read::{EvalsReadError, is_foreign, read};
 pub use suite::{ImportedSuite, ShellPermission, unique_id};
 
 use crate::check::{self, Check};
+use crate::sentence::SentenceContext;
 use selftest_text::escape::terminal;
 
 /// Maximum size of a case file, in bytes.
@@ -208,7 +209,12 @@ impl CaseDemand {
 
     /// Returns the demand of a sentence: a check where it states one, or else a question for the judge.
     fn sentence(text: &str) -> Self {
-        match crate::sentence::check_of(text.trim()) {
+        Self::sentence_in(text, &SentenceContext::default())
+    }
+
+    /// Returns the demand of a sentence in its case.
+    fn sentence_in(text: &str, context: &SentenceContext) -> Self {
+        match crate::sentence::check_in(text, context) {
             Some(check) => Self { text: shown_text(text), decider: DemandDecider::Rule(check) },
             None => Self::judged(text),
         }

@@ -43,6 +43,9 @@ pub fn read(
         }
         None => text,
     };
+    if let Some(why) = lfs_pointer(text) {
+        return Err(EvalsReadError(why.to_owned()));
+    }
     let parsed = parse(name, text, &mut file)?;
     let is_lines = TextFormat::of(name) == TextFormat::JsonLines;
     let source = SuiteSource { name, whole: text, text: &parsed, is_lines };
@@ -57,12 +60,18 @@ pub fn read(
     file.dialect = entry.dialect;
     let mut reader = CaseReader::new(&mut file, lookup);
     (entry.read)(&SuiteSource { name, whole: text, text: &parsed, is_lines }, &mut reader);
-    reader.warn_about_ids();
+    reader.warn_about_all();
     file.warnings.extend(parsed.unread_warnings());
     if file.cases.is_empty() && file.routing.is_empty() {
         file.warnings.push("there is nothing to run in it".to_owned());
     }
     Ok(file)
+}
+
+/// Returns why a text is no suite, if it only stands for one in Git.
+pub(super) fn lfs_pointer(text: &str) -> Option<&'static str> {
+    text.starts_with("version https://git-lfs.github.com/spec/")
+        .then_some("it is a pointer of Git LFS, `git lfs pull` fetches the file")
 }
 
 /// Returns true if a YAML file is a suite of another program.

@@ -554,7 +554,9 @@ fn a_conversation_that_cannot_be_played_is_refused() {
     assert!(file.cases.is_empty(), "{:?}", file.cases);
     assert!(file.refused[0].contains("line-1"), "{:?}", file.refused);
     let file = sample(json!([message("system", "Be brief"), message("user", "Hi")]));
-    assert_eq!(file.cases[0].prompt, "Hi");
-    assert!(file.warnings[0].contains("not carried over: its system message"), "{file:?}");
+    assert_eq!(file.cases[0].prompt, "Be brief\n\nHi");
+    assert!(file.warnings[0].contains("as part of the request: 1 case"), "{file:?}");
+    let alone = sample(json!([message("system", "Which day is it?")]));
+    assert_eq!(alone.cases[0].prompt, "Which day is it?");
     assert_eq!(sample(json!([message("user", "Which day is it?")])).cases.len(), 1);
 }

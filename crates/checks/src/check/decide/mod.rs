@@ -2,6 +2,7 @@
 
 pub(super) mod agent;
 pub(super) mod answer;
+pub(super) mod calls;
 pub(super) mod command;
 pub(super) mod data;
 mod empty_answer;

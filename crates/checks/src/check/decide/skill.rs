@@ -44,8 +44,13 @@ fn loads(call: &ObservedToolCall, skill: &str) -> bool {
         };
         return given.is_some_and(|given| is_name(given, skill));
     }
-    !CHANGES.iter().any(|part| tool.contains(part))
-        && mentions_skill_file(&call.arguments, skill, 0)
+    !changes_files(&call.name) && mentions_path(&call.arguments, &format!("{skill}/{FILE}"))
+}
+
+/// Returns true for the name of a tool that changes files rather than reading them.
+pub(super) fn changes_files(tool: &str) -> bool {
+    let tool = tool.to_lowercase();
+    CHANGES.iter().any(|part| tool.contains(part))
 }
 
 /// Returns true for the name itself, `/ferry`, or `harbour:ferry`.
@@ -54,24 +59,25 @@ fn is_name(given: &str, skill: &str) -> bool {
     given == skill || given.rsplit_once(':').is_some_and(|(_, name)| name == skill)
 }
 
-/// Returns true if any string in the arguments contains the path of the skill's file.
-fn mentions_skill_file(value: &Value, skill: &str, depth: usize) -> bool {
+/// Returns true if any string in the arguments contains a path.
+pub(super) fn mentions_path(value: &Value, path: &str) -> bool {
+    mentions(value, path, 0)
+}
+
+fn mentions(value: &Value, path: &str, depth: usize) -> bool {
+    let inner = |value: &Value| depth < MAX_DEPTH && mentions(value, path, depth + 1);
     match value {
-        Value::String(text) => contains_skill_path(&text.replace('\\', "/"), skill),
-        Value::Array(items) if depth < MAX_DEPTH => {
-            items.iter().any(|item| mentions_skill_file(item, skill, depth + 1))
-        }
-        Value::Object(members) if depth < MAX_DEPTH => {
-            members.values().any(|value| mentions_skill_file(value, skill, depth + 1))
-        }
+        Value::String(text) => contains_path(&text.replace('\\', "/"), path),
+        Value::Array(items) => items.iter().any(inner),
+        Value::Object(members) => members.values().any(inner),
         _ => false,
     }
 }
 
-fn contains_skill_path(text: &str, skill: &str) -> bool {
-    let path = format!("{skill}/{FILE}");
+/// Returns true if a text contains a path, alone or as the end of a longer one.
+pub(super) fn contains_path(text: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    text.match_indices(&path).any(|(at, _)| {
+    text.match_indices(path).any(|(at, _)| {
         let after = text[at + path.len()..].chars().next();
         // `not-ferry/SKILL.md` belongs to another skill.
         !text[..at].ends_with(is_part)

@@ -23,23 +23,32 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
             Value::Array(items) => Some(items),
             other => other.get("goldens").and_then(Value::as_array),
         };
-        let is_golden = |item: &Value| {
-            let has = |keys: &[&str]| keys.iter().any(|key| item.get(*key).is_some());
-            has(&["input"]) && has(&OWN_KEYS) || has(&["scenario"]) && has(&["expected_outcome"])
+        let has = |item: &Value, keys: &[&str]| keys.iter().any(|key| item.get(*key).is_some());
+        let is_conversation = |item: &Value| {
+            has(item, &["scenario"]) && has(item, &["expected_outcome", "expectedOutcome"])
         };
-        items.is_some_and(|items| !items.is_empty() && items.iter().all(is_golden))
+        let is_golden = |item: &Value| has(item, &["input"]) || is_conversation(item);
+        let is_own = |item: &Value| has(item, &OWN_KEYS) || is_conversation(item);
+        // Keys without a value may be left out of some goldens.
+        items.is_some_and(|items| items.iter().all(is_golden) && items.iter().any(is_own))
     },
     read,
 };
 
-/// Keys that no other dialect has beside `input`.
-const OWN_KEYS: [&str; 6] = [
+/// Keys that no other dialect has beside `input`, as they are in files and in the API.
+const OWN_KEYS: [&str; 12] = [
     "expected_tools",
+    "expectedTools",
     "retrieval_context",
+    "retrievalContext",
     "actual_output",
+    "actualOutput",
     "tools_called",
+    "toolsCalled",
     "additional_metadata",
+    "additionalMetadata",
     "source_file",
+    "sourceFile",
 ];
 
 fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
@@ -60,8 +69,10 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
 fn read_golden(golden: &Fields<'_>, number: usize, reader: &mut CaseReader<'_>) {
     let name = golden.text("name");
     let id = reader.unique(name.unwrap_or(&format!("golden-{number}")));
-    golden.describes(&["comments", "source_file"]);
-    if golden.get("scenario").is_some() {
+    // What was once answered is no demand.
+    golden.describes(&["comments", "source_file", "sourceFile", "id"]);
+    golden.describes(&["actual_output", "actualOutput", "tools_called", "toolsCalled"]);
+    if golden.get("scenario").is_some() || golden.get("turns").is_some_and(|it| !it.is_null()) {
         golden.reads_all();
         return reader.refuse(&id, "a model would play the user of its scenario");
     }
@@ -70,21 +81,28 @@ fn read_golden(golden: &Fields<'_>, number: usize, reader: &mut CaseReader<'_>) 
         return reader.refuse(&id, "it has no input");
     };
     let mut demands = Vec::new();
-    for tool in golden.list("expected_tools").into_iter().flatten() {
-        tool.describes(&["description", "reasoning"]);
-        let Some(called) = tool.text("name") else { continue };
-        let arguments = tool.first(&["input_parameters", "inputParameters"]);
-        let check = match arguments
-            .filter(|(_, given)| given.as_object().is_some_and(|it| !it.is_empty()))
-        {
-            Some((_, arguments)) => {
-                json!({"tool_called": {"name": called, "arguments": arguments}})
-            }
+    let key = ["expected_tools", "expectedTools"].into_iter().find(|key| golden.get(key).is_some());
+    let tools = key.and_then(|key| golden.get(key)).and_then(Value::as_array);
+    let fields = key.map(|key| golden.list(key)).unwrap_or_default();
+    for (tool, fields) in tools.into_iter().flatten().zip(fields) {
+        let arguments = fields.as_ref().and_then(|fields| {
+            fields.describes(&["description", "reasoning", "output"]);
+            let (_, given) = fields.first(&["input_parameters", "inputParameters"])?;
+            given.as_object().filter(|it| !it.is_empty())
+        });
+        let name = fields.as_ref().and_then(|fields| fields.text("name"));
+        let Some(called) = name.or_else(|| tool.as_str()) else {
+            demands.push(CaseDemand::unknown("expected_tools", "it names no tool"));
+            continue;
+        };
+        let check = match arguments {
+            Some(arguments) => json!({"tool_called": {"name": called, "arguments": arguments}}),
             None => json!({ "tool_called": called }),
         };
         demands.push(CaseDemand::typed(&format!("calls {}", terminal(called, 100)), &check));
     }
-    let reference = golden.text("expected_output").map(ToOwned::to_owned);
+    let reference = golden.first(&["expected_output", "expectedOutput"]);
+    let reference = reference.and_then(|(_, text)| text.as_str()).map(ToOwned::to_owned);
     if let Some(reference) = &reference {
         demands.push(CaseDemand::judged(&format!("The answer is as expected: {reference}")));
     }

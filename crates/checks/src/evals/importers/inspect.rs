@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{DialectEntry, SuiteSource};
+use super::DialectEntry;
 use crate::evals::case::{CaseReader, message};
 use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::{Fields, SourceText};
@@ -23,16 +23,35 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     is_file_name: |name| name == "samples.jsonl",
     marks: &[],
     recognises: |source| source.is_lines,
-    read: |source, reader| read_lines(source, "target", reader),
+    read: |source, reader| {
+        let form = SampleForm { answer: "target", prefix: None, demands: &agrees };
+        read_lines(source.whole, &form, reader);
+    },
 };
 
-/// Reads samples, one on each line. `answer` is the key of the good answers.
-pub(super) fn read_lines(
-    source: &SuiteSource<'_>,
-    answer: &'static str,
-    reader: &mut CaseReader<'_>,
-) {
-    let lines = source.whole.lines().zip(1usize..).filter(|(line, _)| !line.trim().is_empty());
+/// What distinguishes the samples of one program from those of another.
+pub(super) struct SampleForm<'a> {
+    /// Key of the good answers.
+    pub(super) answer: &'static str,
+    /// Beginning of the ids of samples that have none.
+    pub(super) prefix: Option<&'a str>,
+    /// Returns what is demanded, given the good answers.
+    pub(super) demands: &'a dyn Fn(&[String]) -> Vec<CaseDemand>,
+}
+
+/// Leaves it to the judge whether an answer agrees with a good one.
+pub(super) fn agrees(targets: &[String]) -> Vec<CaseDemand> {
+    let text = match targets {
+        [] => return Vec::new(),
+        [one] => format!("The answer agrees with this: {one}"),
+        several => format!("The answer agrees with one of these: {}", several.join("; ")),
+    };
+    vec![CaseDemand { text, decider: DemandDecider::Judge }]
+}
+
+/// Reads samples, one on each line.
+pub(super) fn read_lines(whole: &str, form: &SampleForm<'_>, reader: &mut CaseReader<'_>) {
+    let lines = whole.lines().zip(1usize..).filter(|(line, _)| !line.trim().is_empty());
     for (at, (line, number)) in lines.enumerate() {
         if at == MAX_CASES {
             reader.file.refused.push(format!("more than {MAX_CASES} cases are not read"));
@@ -49,7 +68,7 @@ pub(super) fn read_lines(
         let source = SourceText::on_line(value, number);
         match source.root() {
             Some(sample) if sample.members().contains_key("input") => {
-                read_sample(&sample, number, answer, reader);
+                read_sample(&sample, number, form, reader);
             }
             // Other programs also write their cases one per line.
             Some(case) => reader.case(&case, number),
@@ -63,7 +82,7 @@ pub(super) fn read_lines(
 fn read_sample(
     sample: &Fields<'_>,
     number: usize,
-    answer: &'static str,
+    form: &SampleForm<'_>,
     reader: &mut CaseReader<'_>,
 ) {
     let get = |key: &str| sample.get(key).unwrap_or(&Value::Null);
@@ -71,7 +90,7 @@ fn read_sample(
     let id = match get("id") {
         Value::String(id) => id.clone(),
         Value::Number(id) => id.to_string(),
-        _ => format!("line-{number}"),
+        _ => format!("{}-{number}", form.prefix.unwrap_or("line")),
     };
     let id = reader.unique(&id);
     let shown = terminal(&id, 60);
@@ -81,20 +100,24 @@ fn read_sample(
         reader.file.refused.push(format!("case {shown}: {why}"));
         return;
     }
-    let is_system = |message: &&Value| message["role"].as_str() == Some("system");
-    if get("input").as_array().is_some_and(|all| all.iter().any(|one| is_system(&one))) {
-        let words = format!("case {shown}: not carried over: its system message");
-        reader.file.warnings.push(words);
+    // A system under test has instructions of its own, so these become part of the request.
+    let instructions = instructions(get("input"));
+    if instructions.is_some() {
+        reader.with_system_message += 1;
     }
     let mut messages: Vec<String> = match get("input") {
         Value::Array(messages) => messages.iter().filter_map(message).collect(),
         other => message(other).into_iter().collect(),
     };
-    if messages.is_empty() {
-        reader.file.refused.push(format!("case {shown} has no prompt"));
-        return;
-    }
-    let mut prompt = messages.remove(0);
+    let mut prompt = match (instructions, messages.is_empty()) {
+        (None, true) => {
+            reader.file.refused.push(format!("case {shown} has no prompt"));
+            return;
+        }
+        (Some(instructions), true) => instructions,
+        (None, false) => messages.remove(0),
+        (Some(instructions), false) => format!("{instructions}\n\n{}", messages.remove(0)),
+    };
     let choices: Vec<&str> = strings(get("choices"));
     // Inspect presents choices by letter, which the target may refer to.
     let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
@@ -106,22 +129,17 @@ fn read_sample(
         let at = (0..choices.len()).find(|&at| target.len() == 1 && target.starts_with(letter(at)));
         at.map_or_else(|| target.to_owned(), |at| format!("{target}) {}", choices[at]))
     };
-    let targets: Vec<String> = strings(get(answer)).into_iter().map(chosen).collect();
+    let targets: Vec<String> = strings(get(form.answer)).into_iter().map(chosen).collect();
     let targets: Vec<String> =
         targets.into_iter().filter(|target| !target.trim().is_empty()).collect();
-    let demands = match targets.as_slice() {
-        [] => Vec::new(),
-        [one] => vec![format!("The answer agrees with this: {one}")],
-        several => vec![format!("The answer agrees with one of these: {}", several.join("; "))],
-    };
-    let demand = |text| CaseDemand { text, decider: DemandDecider::Judge };
+    let demands = (form.demands)(&targets);
     let mut case = EvalCase {
         id,
         number: get("id").as_i64(),
         prompt,
         replies: messages,
         reference: targets.first().cloned(),
-        demands: demands.into_iter().map(demand).collect(),
+        demands,
         ..EvalCase::default()
     };
     for (path, content) in get("files").as_object().into_iter().flatten() {
@@ -140,6 +158,20 @@ fn read_sample(
         case.shell.push(ShellLine::new(ShellUse::SetUp, "setup", line));
     }
     reader.add(case);
+}
+
+/// Returns the system messages of a conversation. Some of them are examples, told by their names.
+fn instructions(input: &Value) -> Option<String> {
+    let text = |message: &Value| {
+        let text = (message["role"].as_str() == Some("system")).then(|| message["content"].as_str())??;
+        Some(match message["name"].as_str() {
+            Some("example_user") => format!("Example of a request:\n{text}"),
+            Some("example_assistant") => format!("Answer to this example:\n{text}"),
+            _ => text.to_owned(),
+        })
+    };
+    let texts: Vec<String> = input.as_array()?.iter().filter_map(text).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 /// Returns why a list of messages cannot be played: the target is about the answer to the last one,

@@ -10,6 +10,7 @@ mod inspect;
 mod openai_evals;
 mod promptfoo;
 mod skill_up;
+mod tessl;
 mod uipath;
 
 use super::case::CaseReader;
@@ -20,15 +21,17 @@ use crate::yaml::YamlSchema;
 pub(in crate::evals) use claude_plugin::front_matter;
 
 /// The dialects. A file is of the first that recognises it, so specific ones come before general ones.
-pub const DIALECTS: [&DialectEntry; 11] = [
+pub const DIALECTS: [&DialectEntry; 13] = [
     &claude_plugin::ENTRY,
     &harbor::ENTRY,
+    &tessl::ENTRY,
     &skill_up::ENTRY,
     &dotnet::ENTRY,
     &uipath::ENTRY,
     &promptfoo::ENTRY,
     &deepeval::ENTRY,
-    &openai_evals::ENTRY,
+    &openai_evals::REGISTRY,
+    &openai_evals::SAMPLES,
     &inspect::ENTRY,
     &evals_json::TRIGGERS,
     &evals_json::ENTRY,

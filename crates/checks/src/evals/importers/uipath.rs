@@ -549,14 +549,15 @@ fn executed(
     let (min, max) = (limit("min_count"), limit("max_count"));
     let pattern = filled("command_pattern");
     let Some(tool) = fields.text("tool_name") else {
-        // Any tool: only whether there is such a call can be said.
         let pattern = pattern.ok_or("it names neither a tool nor a pattern")?;
-        let call = json!({ "transcript_regex": pattern });
-        return match (is_wanted, min.unwrap_or(1), max) {
-            (true, 1, None) => Err("a pattern for any tool would match answers too".to_owned()),
-            (false, ..) | (true, 0, Some(0)) => Ok(json!({ "not": call })),
-            _ => Err("the number of calls of any tool cannot be demanded".to_owned()),
-        };
+        if !is_wanted || max == Some(0) {
+            return Ok(json!({"not": { "command_run": pattern }}));
+        }
+        let mut run = json!({ "matches": pattern, "min": min.unwrap_or(1) });
+        if let Some(max) = max {
+            run["max"] = json!(max);
+        }
+        return Ok(json!({ "command_run": run }));
     };
     let mut call = json!({ "name": tool });
     if let Some(pattern) = pattern {

@@ -3,39 +3,14 @@
 //! A sentence that names no file is about the only data file that its case names. If the case names
 //! two, or none, it is left to the judge.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::SentenceContext;
+use super::skeleton::regex;
 use crate::check::DataFormat;
-
-/// What a case says around a sentence.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SentenceContext {
-    /// The only data file that the case names.
-    pub data_file: Option<String>,
-    /// Name of the skill under test.
-    pub skill: Option<String>,
-}
-
-impl SentenceContext {
-    /// Reads the texts of a case.
-    pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>, skill: Option<&str>) -> Self {
-        let mut files = BTreeSet::new();
-        for text in texts {
-            files.extend(FILE.find_iter(text).map(|found| found.as_str()));
-        }
-        let mut files = files.into_iter();
-        let only = files.next().filter(|_| files.next().is_none());
-        Self { data_file: only.map(ToOwned::to_owned), skill: skill.map(ToOwned::to_owned) }
-    }
-}
-
-fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
-}
 
 /// A path of a data file. A key may follow after a dot.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
@@ -67,13 +42,18 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
 static VALID: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?ix)^(?:the\s)?(?:file\s)?`?(?P<file>[^\s`]+\.(?:json|ya?ml|toml|csv))`?\s
-        (?:(?:file\s)?(?:is|must\sbe|should\sbe)\s(?:a\s)?(?:syntactically\s)?valid|parses\sas(?:\svalid)?|is\sparseable|can\sbe\sparsed\sas)
-        (?:\s(?:json|yaml|toml|csv)(?:\sfile)?)?\.?$",
+        (?:(?:file\s)?(?:is|must\sbe|should\sbe)\s(?:a\s)?(?:syntactically\s)?(?:valid|well-formed)|parses\sas(?:\svalid)?|is\sparseable|can\sbe\sparsed\sas|contains\svalid)
+        (?:\s(?:json|yaml|toml|csv)(?:\s(?:file|document))?)?\.?$",
     )
 });
 
+/// Returns the paths of data files in a text.
+pub(super) fn files(text: &str) -> impl Iterator<Item = &str> {
+    FILE.find_iter(text).map(|found| found.as_str())
+}
+
 /// Returns the check of data that a sentence states.
-pub(crate) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
+pub(super) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
     let sentence = sentence.trim();
     if let Some(found) = VALID.captures(sentence) {
         let file = path(&found["file"])?;
@@ -109,26 +89,34 @@ pub(crate) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Va
     };
     let pointer = pointer(key)?;
     let value = found["value"].trim();
-    let mut data = json!({"path": file, "pointer": pointer});
     if found.name("match").is_some() {
         let pattern = value.trim_matches('`');
         let pattern = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'))?;
-        data["matches"] = json!(pattern);
+        let data = json!({"path": file, "pointer": pointer, "matches": pattern});
         return Some(json!({ "file_data": data }));
     }
     // "The version is current" is no comparison: what follows `is` must be a literal.
-    data["equals"] = literal(value)?;
-    Some(json!({ "file_data": data }))
+    Some(equal_data(&file, &pointer, literal(value)?, value.starts_with('`')))
 }
 
-/// Returns a path inside of the folder of a case.
-fn path(text: &str) -> Option<String> {
+/// Returns the check of a value in a file. `8080` in backticks may be a number or a text.
+pub(super) fn equal_data(file: &str, pointer: &str, value: Value, is_code: bool) -> Value {
+    let equal = |value: &Value| json!({"file_data": {"path": file, "pointer": pointer, "equals": value}});
+    let other = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    match other.filter(|other| is_code && !other.is_object() && !other.is_array()) {
+        Some(other) => json!({"any": [equal(&other), equal(&value)]}),
+        None => equal(&value),
+    }
+}
+
+/// Returns the path of a data file inside of the folder of a case.
+pub(super) fn path(text: &str) -> Option<String> {
     let is_data = DataFormat::of_path(text).is_some();
     (is_data && !text.split('/').any(|part| part == "..")).then(|| text.to_owned())
 }
 
 /// Returns the pointer of `a.b[0]`; `None` if there is no key.
-fn pointer(key: &str) -> Option<String> {
+pub(super) fn pointer(key: &str) -> Option<String> {
     let mut pointer = String::new();
     for part in key.replace('[', ".").replace(']', "").split('.') {
         if part.is_empty() {
@@ -155,19 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_file_can_be_meant() {
-        let of = |texts: &[&str]| SentenceContext::of(texts.iter().copied(), None).data_file;
-        assert_eq!(
-            of(&["Write caseplan.json", "caseplan.json.version === '1'"]).as_deref(),
-            Some("caseplan.json")
-        );
-        assert_eq!(of(&["Write a.json and b.yaml"]), None);
-        assert_eq!(of(&["Write a plan"]), None);
-    }
-
-    #[test]
     fn comparisons_with_literals_are_checks() {
-        let context = SentenceContext::of(["Write caseplan.json."], None);
+        let context = SentenceContext::of("Write caseplan.json.", [], None);
         let none = SentenceContext::default();
         for (sentence, data) in [
             (

@@ -1,0 +1,778 @@
+//! The forms of sentences that state a check, and the check that each states.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex, RegexSet, RegexSetBuilder};
+use serde_json::{Value, json};
+
+use super::context::WrittenWork;
+use super::counts::{count, number, times};
+use super::data;
+use super::skeleton::{
+    LiteralForm, SentenceLiteral, SentenceSkeleton, is_folder, is_known_tool, is_path, regex,
+};
+use crate::check::{self, Check};
+
+/// A sentence form, which matches a whole sentence or not at all.
+struct SentenceForm {
+    pattern: Regex,
+    check: CheckOfForm,
+}
+
+/// Builds the value of a check from what a form captured.
+type CheckOfForm = fn(&SentenceSkeleton<'_>, &Captures<'_>) -> Option<Value>;
+
+/// Building blocks of the forms, by their name in angle brackets. A block may use those before it.
+const PIECES: [(&str, &str); 18] = [
+    ("<L>", "⟦[0-9]+⟧"),
+    ("<and>", "<L>(?:, <L>)*,? (?:and|as well as|plus) <L>"),
+    ("<or>", "<L>(?:, <L>)*,? or <L>"),
+    ("<list>", "<L>(?:, <L>)*(?:,? (?:and|or) <L>)?"),
+    // Sentences are in one form: "The final response should" is "the answer".
+    ("<answer>", "(?P<subject>the (?:answer|output) )"),
+    ("<says>", "(?P<verb>mentions|states|says|reports|quotes|cites)"),
+    ("<has>", "(?:<says>|contains|includes|references|names|shows|prints|displays|lists)"),
+    ("<have>", "(?:contain|include|mention|reference|say|state)"),
+    ("<was>", "(?:is|was|has been|gets|got|should be|must be|are|were)"),
+    (
+        "<was not>",
+        "(?:is not|was not|isn't|wasn't|has not been|is never|was never|should not be|must not be|are not|were not)",
+    ),
+    (
+        "<word>",
+        "text|string|substring|word|phrase|term|keyword|heading|marker|flag|option|command|line|url|link|function|method|parameter|argument|header|endpoint|field|key|value|class|error|error code|code|name|label|tag|token|variable|attribute|property|column|table|module|package|library|file|path|skill|tool|hook|setting|prefix|suffix",
+    ),
+    ("<noun>", "(?:(?:the |a |an |its )?(?:exact |literal )?(?:(?:<word>)s?:? )?)"),
+    ("<kind>", "(?: (?:<word>)s?)?"),
+    ("<file>", "(?:(?:a |an |the )?(?:new )?(?:file )?(?:named |called |at )?)"),
+    ("<in folder>", "(?: (?:in|to|at|under|inside|within|into) (?:the )?(?P<folder><L>)(?: (?:directory|folder|dir))?)"),
+    (
+        "<in folder2>",
+        "(?: (?:in|to|at|under|inside|within|into) (?:the )?(?P<folder2><L>)(?: (?:directory|folder|dir))?)",
+    ),
+    (
+        "<n>",
+        "(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,6}|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty)",
+    ),
+    ("<unit>", "(?:lines?|words?|characters?|questions?|bullet points?|bullets?|list items?)"),
+];
+
+/// Replaces the building blocks of a pattern.
+pub(super) fn with_pieces(pattern: &str) -> String {
+    // A block may contain earlier ones.
+    PIECES.iter().rev().fold(pattern.to_owned(), |pattern, (name, piece)| pattern.replace(name, piece))
+}
+
+fn form(pattern: &str, check: CheckOfForm) -> SentenceForm {
+    SentenceForm { pattern: regex(&format!("^(?:{})$", with_pieces(pattern))), check }
+}
+
+/// All forms. Of two that match a sentence the first that can be built is meant.
+static FORMS: LazyLock<Vec<SentenceForm>> =
+    LazyLock::new(|| answers().into_iter().chain(files()).chain(deeds()).chain(chinese()).collect());
+
+/// Maximum size of the forms together when compiled, and of their lazy DFA cache, in bytes.
+const MAX_COMPILED: usize = 64 << 20;
+
+/// All forms at once, since most sentences match none.
+static ANY_FORM: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSetBuilder::new(FORMS.iter().map(|form| form.pattern.as_str()))
+        .size_limit(MAX_COMPILED)
+        .dfa_size_limit(MAX_COMPILED)
+        .build()
+        .expect("the patterns are constants, and a test compiles them")
+});
+
+/// Returns the check of the first form that a sentence has and whose literals fit.
+pub(super) fn check_of_form(skeleton: &SentenceSkeleton<'_>) -> Option<Check> {
+    ANY_FORM.matches(&skeleton.text).into_iter().find_map(|at| {
+        let form = &FORMS[at];
+        let found = form.pattern.captures(&skeleton.text)?;
+        check::read(&(form.check)(skeleton, &found)?).ok()
+    })
+}
+
+/// Forms about the text of the answer.
+fn answers() -> Vec<SentenceForm> {
+    vec![
+        form("<answer>?<has> <noun>(?P<l><L>)<kind>", |s, f| said(s, f, "l", Amount::All)),
+        form("<answer>?<has> (?:both |all of )?<noun>(?P<l><and>)<kind>", |s, f| {
+            said(s, f, "l", Amount::All)
+        }),
+        form("<answer>?<has> (?:either |any of |one of |at least one of )?(?:the )?<noun>(?P<l><or>)<kind>", |s, f| {
+            said(s, f, "l", Amount::Any)
+        }),
+        form("<answer>?<has> (?:at least )?one of(?: the following)?:? (?P<l><list>)", |s, f| {
+            said(s, f, "l", Amount::Any)
+        }),
+        form("<answer>?<has> all of(?: the following)?:? (?P<l><list>)", |s, f| said(s, f, "l", Amount::All)),
+        form("<answer>?<has> at least (?P<num><n>) of(?: the following)?:? (?P<l><list>)", |s, f| {
+            said(s, f, "l", Amount::AtLeast(number(&f["num"])?))
+        }),
+        form("<answer>?(?:does not <have>|avoids(?: using)?) (?:the )?<noun>(?P<l><L>)<kind>", |s, f| {
+            said(s, f, "l", Amount::None)
+        }),
+        form(
+            "<answer>?(?:(?:contains|includes|mentions) neither <noun>(?P<l><L> nor <L>)|does not <have> (?:either )?<noun>(?P<m><or>))<kind>",
+            |s, f| said(s, f, if f.name("l").is_some() { "l" } else { "m" }, Amount::None),
+        ),
+        form(
+            "<answer>?(?:contains|includes|uses|mentions) none of(?: these)?(?: the)?(?: banned| forbidden)?(?: words| phrases| terms)?:? (?P<l><list>)",
+            |s, f| said(s, f, "l", Amount::None),
+        ),
+        form(
+            "(?P<l><L>|<and>)<kind> (?:is|was|are|were) (?:mentioned|included|shown|stated|(?:present )?in the (?:answer|response|output|reply))|<noun>(?P<m><L>) appears(?: in the (?:answer|response|output|reply))?",
+            |s, f| said(s, f, if f.name("l").is_some() { "l" } else { "m" }, Amount::All),
+        ),
+        form(
+            "(?:no |<noun>)(?P<l><L>)<kind> (?:is not|was not|isn't|is never) (?:mentioned|included|shown)|no mention of (?P<o><L>)|<noun>(?P<m><L>) (?:does not|never|must not|should not) appears?(?: in the (?:answer|response|output|reply))?",
+            |s, f| {
+                let group = ["l", "m", "o"].into_iter().find(|group| f.name(group).is_some())?;
+                said(s, f, group, Amount::None)
+            },
+        ),
+        form("<answer>(?:contains|includes) <noun>(?P<l><L>) \\(case[- ]insensitive(?:ly)?\\)", |s, f| {
+            Some(json!({ "regex": format!("(?i){}", regex::escape(&s.one(f, "l")?.text)) }))
+        }),
+        form("<answer>(?:contains|includes|states|says) the number (?P<num>[0-9][0-9,]*(?:\\.[0-9]+)?)", |_, f| {
+            Some(json!({ "regex": number_pattern(&f["num"]) }))
+        }),
+        form(
+            "<answer>(?:contains|includes|mentions|uses) <noun>(?P<l><L>) (?P<times>(?:exactly |only |at least |at most |no more than )(?:once|twice|<n> times))",
+            |s, f| occurrences(s, f, &f["times"]),
+        ),
+        form("<answer>(?:contains|has) exactly one (?P<l><L>)", |s, f| occurrences(s, f, "exactly once")),
+        form("(?:<answer>(?:is exactly|equals)|responds (?:with exactly|exactly with|with only|only with)) <noun>(?P<l><L>)(?: and nothing else)?", |s, f| {
+            Some(json!({ "equals": spoken(s, f)? }))
+        }),
+        form("<answer>(?:starts|begins) with <noun>(?P<l><L>)", |s, f| {
+            Some(json!({"regex": format!("\\A\\s*{}", regex::escape(spoken(s, f)?))}))
+        }),
+        form("<answer>ends with <noun>(?P<l><L>)", |s, f| {
+            Some(json!({"regex": format!("{}\\s*\\z", regex::escape(spoken(s, f)?))}))
+        }),
+        form("(?:the )?(?P<which>first|last) line (?:of the (?:answer|response|output|reply) )?is (?:exactly )?(?P<l><L>)", |s, f| {
+            let line = regex::escape(&quoted(s, f, "l")?.text);
+            Some(json!({"regex": if &f["which"] == "first" {
+                format!("\\A\\s*{line}[ \\t]*(?:\\n|\\z)")
+            } else {
+                format!("(?:\\A|\\n)[ \\t]*{line}\\s*\\z")
+            }}))
+        }),
+        // Headings.
+        form("<answer>?(?:<has>|has) (?:the |a )?(?:section (?P<m><L>)|(?P<l><L>) (?:section|heading))", |s, f| {
+            let text = quoted(s, f, "l").or_else(|| quoted(s, f, "m"))?;
+            is_spoken(s, f)?;
+            Some(json!({ "regex": heading_pattern(&text.text) }))
+        }),
+        form("<answer>?(?:<has>|has) (?:the )?(?:following )?(?:sections|headings):? (?P<l><and>|<L>(?:, <L>)+)", |s, f| {
+            is_spoken(s, f)?;
+            let literals = s.captured(f, "l");
+            let one = |literal: &&SentenceLiteral| {
+                (literal.form != LiteralForm::Bare).then(|| json!({"regex": heading_pattern(&literal.text)}))
+            };
+            Some(json!({"all": literals.iter().map(one).collect::<Option<Vec<_>>>()?}))
+        }),
+        // Counts.
+        form(
+            "<answer>(?:is|has|contains|stays|asks) (?P<bound>.+?) (?P<what><unit>)(?: or (?P<after>fewer|less|more))?(?: long| in length| in total)?",
+            |s, f| is_spoken(s, f).and_then(|()| count(s, f)),
+        ),
+        form("(?P<subject>the answer )length is (?P<bound>.+?) (?P<what>words|characters|lines)", count),
+        form("<answer>does not (?P<bound>exceed <n>) (?P<what><unit>)", |s, f| {
+            is_spoken(s, f).and_then(|()| count(s, f))
+        }),
+        form("keeps the (?:answer|response|reply) (?:to )?(?P<bound>.+?) (?P<what>words|characters|lines)(?: or (?P<after>fewer|less))?", count),
+        form("asks (?P<bound>.+?) (?P<what>questions?)(?: in total)?", count),
+        // Formats.
+        form(
+            "<answer>(?:is (?:a )?valid json(?: object| array)?|(?:parses|can be parsed) as (?:valid )?json)|(?:returns|outputs) valid json",
+            |_, _| Some(json!({"json": {}})),
+        ),
+        form(
+            "<answer>is (?:a )?valid json(?: object)? (?:with|containing) (?:a |an |the )?(?:keys? |fields? )?(?P<l><L>|<and>)(?: keys?| fields?)?|(?:returns|outputs) (?:a )?(?:valid )?json(?: object)? (?:with|containing) (?:a |an |the )?(?:keys? |fields? )?(?P<m><L>|<and>)(?: keys?| fields?)?",
+            |s, f| json_keys(s, f, if f.name("l").is_some() { "l" } else { "m" }),
+        ),
+        form(
+            "(?:the )?(?:(?:answer|response|output) json|json (?:answer|response|output|object)) (?:has|contains|includes) (?:a |an |the )?(?:top-level )?(?:keys? |fields? )?(?P<l><L>|<and>)(?: keys?| fields?| property| properties)?",
+            |s, f| json_keys(s, f, "l"),
+        ),
+        form("<answer>?(?:contains|includes|has|shows) (?:a |at least one |one or more )?(?:fenced )?(?:(?P<lang>[a-z+#]{1,12}) )?(?:fenced )?code blocks?", |s, f| {
+            is_spoken(s, f)?;
+            let language = f.name("lang").map_or("", |lang| lang.as_str());
+            let languages = ["", "python", "bash", "json", "yaml", "sql", "typescript", "javascript", "rust", "go", "java", "html", "css", "mermaid", "toml", "xml", "shell"];
+            languages.contains(&language).then(|| json!({"regex": format!("(?mi)^\\s*(?:```|~~~)\\s*{language}")}))
+        }),
+        form("<answer>?(?:contains|includes|has) (?:a |at least one )(?:markdown )?table", |s, f| {
+            is_spoken(s, f)?;
+            Some(json!({"regex": TABLE}))
+        }),
+        form("<answer>?(?:contains|includes|has) (?:a |at least one )(?:markdown )?table with (?:the )?columns:? (?P<l><and>|<L>(?:, <L>)+)", |s, f| {
+            is_spoken(s, f)?;
+            let columns: Vec<String> = s.captured(f, "l").iter().map(|one| regex::escape(&one.text)).collect();
+            Some(json!({"regex": format!("(?mi)^\\s*\\|?[^\\n]*{}[^\\n]*\\n\\s*\\|?\\s*:?-{{3,}}", columns.join("[^\\n]*\\|[^\\n]*"))}))
+        }),
+        form("<answer>?(?:contains|includes) (?:a |at least one )(?:url|link|hyperlink)", |s, f| {
+            is_spoken(s, f)?;
+            Some(json!({"regex": "https?://\\S"}))
+        }),
+        // What must not be there, by kind.
+        form(
+            "<answer>?(?:contains no|has no|uses no|no|does not (?:contain|use|have|include)(?: any)?) (?P<what>em[- ]?dash(?:es)?(?: (?:or|and) en[- ]?dash(?:es)?)?|emojis?|exclamation (?:marks?|points?)|code blocks?|bullet points?|bullets|bullet lists?|tables?|headings|headers|urls?|links)(?: are used| is used)?",
+            |s, f| {
+                is_spoken(s, f)?;
+                absent_kind(&f["what"])
+            },
+        ),
+    ]
+}
+
+/// A table in Markdown, HTML or of lines.
+const TABLE: &str = r"(?mi)^\s*\|?\s*:?-{3,}:?\s*\||<table|^\s*[│┃╎]";
+
+/// Forms about files.
+fn files() -> Vec<SentenceForm> {
+    vec![
+        // There, and where.
+        form(
+            "<file>(?P<p><L>)(?: file)? (?:exists|is present|should exist|must exist|present)(?:<in folder>| in the (?:working|current|project|root|repository|repo|workspace) (?:directory|folder|root)| at the (?:project |repo |repository )?root| on disk| after the run)?",
+            |s, f| Some(json!({"file_exists": placed(s, f, "p")?})),
+        ),
+        form("(?:the )?(?:files )?(?P<p><and>)(?: files)? (?:exist|are present|must exist|should exist|all exist|both exist)", |s, f| {
+            each_path(s, f, "p", |path| json!({"file_exists": path}))
+        }),
+        form(
+            "(?:<file>(?P<p><L>) (?:does not exist|must not exist|should not exist|is absent|no longer exists|is not present)|no (?:file )?(?:named |called )?(?P<q><L>)(?: file)? exists)(?: after the run)?",
+            |s, f| Some(json!({"not": {"file_exists": path_of(s, f)?}})),
+        ),
+        form("<file>(?P<p><L>)(?: file)? (?:exists and )?(?:is|was) (?:non-?empty|not empty)", |s, f| {
+            Some(json!({"file_matches": {"path": s.path(f, "p")?, "pattern": "\\S"}}))
+        }),
+        // Made by the agent.
+        form("<file>(?P<p><L>)(?: file)? <was> created<in folder>?|creates <file>(?P<q><L>)(?: file)?<in folder2>?", |s, f| {
+            Some(json!({"file_created": placed_one(s, f)?}))
+        }),
+        form(
+            "(?:produces|generates|outputs|writes|saves|exports) <file>(?P<p><L>)(?: file)?<in folder>?|<file>(?P<q><L>)(?: file)? <was> (?:produced|generated|written|saved|exported)<in folder2>?",
+            |s, f| Some(written(&placed_one(s, f)?)),
+        ),
+        form(
+            "(?:saves|writes|exports|outputs) (?:the |its |all )?(?:final |generated |full )?(?:output|results?|report|document|summary|plan|answer|file|data|analysis|content|findings) (?:to|as|in|into) <file>(?P<p><L>)|(?:the )?(?:final |generated )?(?:output|results?|report|document|summary|plan|file|data|analysis) <was> (?:saved|written|exported) (?:to|as|in|into) <file>(?P<q><L>)",
+            |s, f| Some(written(path_of(s, f)?)),
+        ),
+        form("(?:creates|writes|generates|produces|saves) (?:the )?(?:files )?(?:both )?(?P<p><and>)(?: files)?|(?:the )?(?:files )?(?P<q><and>)(?: files)? (?:are|were) (?:created|written|generated|produced)", |s, f| {
+            let group = if f.name("p").is_some() { "p" } else { "q" };
+            each_path(s, f, group, if f[0].contains("creat") { created } else { written })
+        }),
+        form("(?:creates|writes|generates|produces) (?:either )?(?P<p><or>)", |s, f| {
+            let check = if f[0].starts_with("creates") { created } else { written };
+            let paths = s.paths(f, "p")?;
+            Some(json!({"any": paths.iter().map(|path| check(path)).collect::<Vec<_>>()}))
+        }),
+        form(
+            "(?:creates|writes|generates|produces|saves|outputs) (?:a|an|one|at least one) (?:new )?(?P<end>\\.?[a-z0-9]{1,8}) file|(?:a|an|at least one) (?:new )?(?P<end2>\\.?[a-z0-9]{1,8}) file <was> (?:created|generated|produced|written|saved)",
+            |_, f| of_ending(f.name("end").or(f.name("end2"))?.as_str()),
+        ),
+        form("<file>(?P<p><L>) <was not> created|does not create <file>(?P<q><L>)|no (?P<r><L>)(?: file)? (?:is|was) (?:created|written|generated)", |s, f| {
+            Some(json!({"not": {"file_created": path_of(s, f)?}}))
+        }),
+        // Nothing made or changed.
+        form(
+            "does not (?:modify|change|edit|touch|alter)(?: any| the)? (?:project |source |existing )?files?|no (?:project |source |existing )?files? (?:is|are|was|were) (?:modified|changed|edited|touched)",
+            |_, _| Some(json!({"all": [{"not": {"file_changed": "**"}}, {"not": {"file_deleted": "**"}}]})),
+        ),
+        form("does not (?:create|write) any (?:new )?files?|creates no (?:new )?files|no (?:new )?files? (?:is|are|was|were) (?:created|written)", |_, _| {
+            Some(json!({"not": {"file_created": "**"}}))
+        }),
+        form(
+            "does not (?:modify|change|edit|touch|alter)(?: any)?(?: other)? files (?:other than|except|besides|outside(?: of)?) (?:the )?(?P<p><list>)(?: directory| folder)?|only (?:modifies|changes|edits|touches|updates) (?P<q><list>)|(?:modifies|changes|edits|touches|updates) only (?P<r><list>)|only (?P<t><list>) (?:is|are|was|were) (?:modified|changed|edited|touched)|no (?:other )?files? (?:other than|except|besides|outside(?: of)?) (?P<u><list>) (?:is|are|was|were) (?:modified|changed|edited|touched)",
+            only_changes,
+        ),
+        form(
+            "<file>(?P<p><L>) (?:(?:is|was|remains|stays|is left|was left) (?:unchanged|unmodified|untouched)|<was not> (?:modified|changed|edited|touched))|does not (?:modify|change|edit|touch|alter|update|overwrite) <file>(?P<q><L>)|leaves <file>(?P<r><L>) (?:unchanged|unmodified|untouched|alone|as is)|(?:makes )?no changes (?:are made |were made )?to (?P<t><L>)",
+            |s, f| Some(json!({"file_unchanged": path_of(s, f)?})),
+        ),
+        form(
+            "(?:the )?(?:files )?(?P<p><and>) (?:are|were|remain|stay) (?:unchanged|unmodified|untouched)|does not (?:modify|change|edit|touch|alter) (?:the )?(?:files )?(?:either )?(?P<q><and>|<or>)",
+            |s, f| {
+                let group = if f.name("p").is_some() { "p" } else { "q" };
+                each_path(s, f, group, |path| json!({"file_unchanged": path}))
+            },
+        ),
+        form("<file>(?P<p><L>) <was> (?:modified|changed|edited|updated)|(?:modifies|changes|edits|updates) <file>(?P<q><L>)", |s, f| {
+            Some(json!({"file_changed": path_of(s, f)?}))
+        }),
+        form("(?:modifies|changes|edits|updates) (?:both )?(?P<p><and>)", |s, f| {
+            each_path(s, f, "p", |path| json!({"file_changed": path}))
+        }),
+        form("<file>(?P<p><L>) <was> (?:deleted|removed)|(?:deletes|removes) <file>(?P<q><L>)", |s, f| {
+            Some(json!({"file_deleted": path_of(s, f)?}))
+        }),
+        form("<file>(?P<p><L>) <was not> (?:deleted|removed)|does not (?:delete|remove) <file>(?P<q><L>)", |s, f| {
+            Some(json!({"not": {"file_deleted": path_of(s, f)?}}))
+        }),
+        // What is in them.
+        form(
+            "(?:the )?(?:file )?(?P<p><L>) (?:contains|includes|mentions|references|states) <noun>(?:both )?(?P<l><L>|<and>)<kind>",
+            |s, f| in_file(s, f, Amount::All),
+        ),
+        form("(?:the )?(?:file )?(?P<p><L>) (?:contains|includes|mentions|references) (?:either )?<noun>(?P<l><or>)<kind>", |s, f| {
+            in_file(s, f, Amount::Any)
+        }),
+        form(
+            "(?:the )?(?:file )?(?P<p><L>) (?:does not|must not|should not|never) (?:contain|include|mention|reference)s? (?:any )?<noun>(?P<l><L>|<or>)<kind>",
+            |s, f| in_file(s, f, Amount::None),
+        ),
+        form("<noun>(?P<l><L>)<kind> (?:is|was|appears|is present|is included|is mentioned) in (?:the )?(?:file )?(?P<p><L>)|(?:adds|appends|puts) <noun>(?P<m><L>)<kind> (?:to|in) (?:the )?(?:file )?(?P<q><L>)", |s, f| {
+            let text = quoted(s, f, "l").or_else(|| quoted(s, f, "m"))?;
+            Some(file_contains(path_of(s, f)?, &text.text))
+        }),
+        form("(?:the )?(?:file )?(?P<p><L>) (?:has|contains|includes) (?:a |the )?(?:section|heading)(?: titled| named| called)? (?P<l><L>)|(?:the )?(?:file )?(?P<q><L>) (?:has|contains|includes) (?:a |an |the )?(?P<m><L>) (?:section|heading)", |s, f| {
+            let text = quoted(s, f, "l").or_else(|| quoted(s, f, "m"))?;
+            Some(json!({"file_matches": {"path": path_of(s, f)?, "pattern": heading_pattern(&text.text)}}))
+        }),
+        form("(?:the )?(?:file )?(?P<p><L>) (?:starts|begins) with <noun>(?P<l><L>)", |s, f| {
+            let text = regex::escape(&quoted(s, f, "l")?.text);
+            Some(json!({"file_matches": {"path": s.path(f, "p")?, "pattern": format!("\\A\\s*{text}")}}))
+        }),
+        form("(?:the )?(?:file )?(?P<p><L>) (?:sets|has) (?P<k><L>) (?:set )?to (?P<l><L>|[0-9.]+|true|false|null)|(?P<k2><L>) in (?:the )?(?:file )?(?P<q><L>) (?:is|equals|is set to) (?P<m><L>|[0-9.]+|true|false|null)", |s, f| {
+            set_to(s, f)
+        }),
+    ]
+}
+
+/// Forms about what the agent did: tools, commands, reading.
+fn deeds() -> Vec<SentenceForm> {
+    vec![
+        form("(?:calls|uses|invokes) (?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>))", |s, f| {
+            Some(json!({"tool_called": tool(s, f)?}))
+        }),
+        form("(?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>)) <was> (?:called|used|invoked)", |s, f| {
+            Some(json!({"tool_called": tool(s, f)?}))
+        }),
+        form("(?:calls|uses|invokes) (?:both )?(?:the )?(?P<t><and>) tools|(?:the )?(?P<u><and>) tools (?:are|were) (?:called|used|invoked)", |s, f| {
+            let names = s.captured(f, if f.name("t").is_some() { "t" } else { "u" });
+            let each = |one: &&SentenceLiteral| Some(json!({"tool_called": tool_name(one, f)?}));
+            Some(json!({"all": names.iter().map(each).collect::<Option<Vec<_>>>()?}))
+        }),
+        form("(?:calls|invokes) (?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>)) (?P<times>.+)|(?:the )?(?P<v><L>) tool <was> (?:called|invoked) (?P<times2>.+)", |s, f| {
+            let name = tool_name(s.first(f, &["t", "u", "v"])?, f)?;
+            let (min, max) = times(f.name("times").or(f.name("times2"))?.as_str())?;
+            let mut call = json!({ "name": name });
+            for (key, limit) in [("min", min), ("max", max)] {
+                if let Some(limit) = limit {
+                    call[key] = json!(limit);
+                }
+            }
+            Some(json!({ "tool_called": call }))
+        }),
+        form("(?:calls|uses|invokes) (?:the )?(?P<t><L>)(?: tool)? before (?:calling |using |the )?(?P<u><L>)(?: tool)?|(?:the )?(?P<v><L>) tool <was> (?:called|used|invoked) before (?:the )?(?P<w><L>)(?: tool)?", |s, f| {
+            f[0].contains(" tool").then_some(())?;
+            let first = tool_name(s.first(f, &["t", "v"])?, f)?;
+            let second = tool_name(s.first(f, &["u", "w"])?, f)?;
+            Some(json!({"tools_in_order": [first, second]}))
+        }),
+        form("does not (?:call|use|invoke) (?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>))", |s, f| {
+            Some(json!({"tool_not_called": tool(s, f)?}))
+        }),
+        form("(?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>)) <was not> (?:called|used|invoked)", |s, f| {
+            Some(json!({"tool_not_called": tool(s, f)?}))
+        }),
+        form("does not (?:call|use|invoke) (?:either )?(?:the )?(?P<t><or>)(?: tools?)", |s, f| {
+            let names = s.captured(f, "t");
+            let each = |one: &&SentenceLiteral| Some(json!({"tool_not_called": tool_name(one, f)?}));
+            Some(json!({"all": names.iter().map(each).collect::<Option<Vec<_>>>()?}))
+        }),
+        // Commands.
+        form("(?:runs|executes) (?:the )?(?:command |shell command |script )?(?P<l><L>)(?: command| script)?|(?:the )?(?:command |script )?(?P<m><L>)(?: command| script)? (?:is|was) (?:run|executed)", |s, f| {
+            Some(json!({"command_run": command(s.first(f, &["l", "m"])?)?}))
+        }),
+        form("(?:runs|executes) (?:both )?(?P<l><and>)", |s, f| {
+            let each = |one: &&SentenceLiteral| Some(json!({"command_run": command(one)?}));
+            Some(json!({"all": s.captured(f, "l").iter().map(each).collect::<Option<Vec<_>>>()?}))
+        }),
+        form("does not (?:run|execute) (?:the )?(?:command |shell command |script )?(?P<l><L>)(?: command| script)?|(?:the )?(?:command |script )?(?P<m><L>)(?: command| script)? (?:is|was) (?:not|never) (?:run|executed)", |s, f| {
+            Some(json!({"not": {"command_run": command(s.first(f, &["l", "m"])?)?}}))
+        }),
+        // Reading.
+        form("(?:reads|opens|consults|views) (?:the )?(?:file |contents? of )?(?P<p><L>)(?: file)?|(?:the )?(?:file )?(?P<q><L>) (?:is|was) read", |s, f| {
+            Some(json!({"file_read": path_of(s, f)?}))
+        }),
+        form("(?:reads|opens|consults|views) (?:the )?(?:files )?(?:both )?(?P<p><and>)", |s, f| {
+            each_path(s, f, "p", |path| json!({"file_read": path}))
+        }),
+        form("does not (?:read|open|view) (?:the )?(?:file )?(?P<p><L>)", |s, f| {
+            Some(json!({"not": {"file_read": path_of(s, f)?}}))
+        }),
+    ]
+}
+
+/// The same in Chinese.
+fn chinese() -> Vec<SentenceForm> {
+    const LIST: &str = "<L>(?:(?:、|和|与|及|以及|, ?|，) ?<L>)*";
+    let list = |pattern: &str| pattern.replace("<清单>", LIST);
+    vec![
+        form(
+            &list("(?P<zh>输出|回答|回复|结果|响应|最终回答|答案)(?:中|里)?(?:应该?|必须|需要?)?(?:明确)?(?:包含|包括|含有|提到|提及|出现)(?:了)?(?:关键词|字样|文字|字符串|命令|标题)? ?(?P<l><清单>) ?(?:字样|命令|标题|关键词|参数)?"),
+            |s, f| said_chinese(s, f, Amount::All),
+        ),
+        form(
+            &list("(?P<zh>输出|回答|回复|结果|响应|最终回答|答案)(?:中|里)?(?:不|没有|未|不应|不得|不能|不会)(?:包含|包括|含有|提到|提及|出现)(?:关键词|字样|文字|字符串)? ?(?P<l><清单>) ?(?:字样)?"),
+            |s, f| said_chinese(s, f, Amount::None),
+        ),
+        form("(?:创建|生成|产出|写入|输出)(?:了)?(?:文件)? ?(?P<p><L>) ?(?:文件)?|(?:文件)? ?(?P<q><L>) ?(?:文件)?(?:已|被|已被)(?:创建|生成|写入)", |s, f| {
+            Some(written(path_of(s, f)?))
+        }),
+        form("(?:文件)? ?(?P<p><L>) ?(?:文件)?(?:存在|已存在)|存在(?:文件)? ?(?P<q><L>) ?(?:文件)?", |s, f| {
+            Some(json!({"file_exists": path_of(s, f)?}))
+        }),
+        form("(?:没有|不|未|不应|不得|不会)(?:修改|改动|编辑|更改)(?:文件)? ?(?P<p><L>) ?(?:文件)?", |s, f| {
+            Some(json!({"file_unchanged": path_of(s, f)?}))
+        }),
+        form("(?:读取|阅读)(?:了)?(?:文件)? ?(?P<p><L>) ?(?:文件)?", |s, f| Some(json!({"file_read": path_of(s, f)?}))),
+        form("(?:运行|执行)(?:了)?(?:命令)? ?(?P<l><L>) ?(?:命令)?", |s, f| {
+            Some(json!({"command_run": command(s.one(f, "l")?)?}))
+        }),
+    ]
+}
+
+/// How many of several texts must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Amount {
+    All,
+    Any,
+    None,
+    AtLeast(u64),
+}
+
+/// Returns the literal of a group that is a text, not a path.
+fn quoted<'s>(
+    skeleton: &'s SentenceSkeleton<'_>,
+    found: &Captures<'_>,
+    group: &str,
+) -> Option<&'s SentenceLiteral> {
+    let one = skeleton.one(found, group)?;
+    (one.form != LiteralForm::Tool).then_some(one)
+}
+
+/// Returns the text of group `l` if the sentence is about the answer.
+fn spoken<'s>(skeleton: &'s SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<&'s str> {
+    is_spoken(skeleton, found)?;
+    Some(&quoted(skeleton, found, "l")?.text)
+}
+
+/// Returns `None` if the sentence may be about a file rather than about the answer.
+fn is_spoken(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<()> {
+    place(skeleton, found).filter(|place| matches!(place, TextPlace::Answer)).map(|_| ())
+}
+
+/// Where a text must be.
+enum TextPlace {
+    Answer,
+    /// In the answer, or in this file that the case asks for.
+    AnswerOr(String),
+}
+
+/// Returns where a text must be: "the answer" and verbs of speaking leave no doubt.
+fn place(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<TextPlace> {
+    let subject = found.name("subject").map(|subject| subject.as_str().trim());
+    if subject == Some("the answer") || subject.is_none() && found.name("verb").is_some() {
+        return Some(TextPlace::Answer);
+    }
+    match &skeleton.context.work {
+        WrittenWork::None => Some(TextPlace::Answer),
+        WrittenWork::File(path) => Some(TextPlace::AnswerOr(path.clone())),
+        WrittenWork::Unnamed => None,
+    }
+}
+
+/// Returns the check that texts are said, or are not.
+fn said(
+    skeleton: &SentenceSkeleton<'_>,
+    found: &Captures<'_>,
+    group: &str,
+    amount: Amount,
+) -> Option<Value> {
+    let is_exact = found[0].contains("exact ") || found[0].contains("literal ");
+    texts(skeleton, &skeleton.captured(found, group), amount, is_exact, place(skeleton, found)?)
+}
+
+fn said_chinese(
+    skeleton: &SentenceSkeleton<'_>,
+    found: &Captures<'_>,
+    amount: Amount,
+) -> Option<Value> {
+    let place = match (&found["zh"], &skeleton.context.work) {
+        ("输出" | "结果", WrittenWork::Unnamed) => return None,
+        ("输出" | "结果", WrittenWork::File(path)) => TextPlace::AnswerOr(path.clone()),
+        _ => TextPlace::Answer,
+    };
+    texts(skeleton, &skeleton.captured(found, "l"), amount, false, place)
+}
+
+fn texts(
+    _: &SentenceSkeleton<'_>,
+    literals: &[&SentenceLiteral],
+    amount: Amount,
+    is_exact: bool,
+    place: TextPlace,
+) -> Option<Value> {
+    if literals.is_empty() || literals.iter().any(|one| one.form == LiteralForm::Tool) {
+        return None;
+    }
+    let is_wanted = amount != Amount::None;
+    let one = |literal: &&SentenceLiteral| {
+        let text = literal.text.strip_suffix("()").unwrap_or(&literal.text);
+        // Words in quotes may start a sentence. Short ones are parts of many others.
+        let bound = if text.chars().count() < 4 { "\\b" } else { "" };
+        let pattern = format!("(?i){bound}{}{bound}", regex::escape(text));
+        let in_answer = match (literal.is_words() && !is_exact, is_wanted) {
+            (true, true) => json!({ "regex": pattern }),
+            (true, false) => json!({ "not_regex": pattern }),
+            (false, true) => json!({ "contains": text }),
+            (false, false) => json!({ "not_contains": text }),
+        };
+        match &place {
+            TextPlace::Answer => in_answer,
+            TextPlace::AnswerOr(path) if is_wanted => json!({"any": [in_answer, file_contains(path, text)]}),
+            TextPlace::AnswerOr(path) => json!({"all": [in_answer, {"not": file_contains(path, text)}]}),
+        }
+    };
+    let mut checks: Vec<Value> = literals.iter().map(one).collect();
+    Some(match amount {
+        _ if checks.len() == 1 => checks.remove(0),
+        Amount::All | Amount::None => json!({ "all": checks }),
+        Amount::Any | Amount::AtLeast(1) => json!({ "any": checks }),
+        Amount::AtLeast(least) => at_least(&checks, usize::try_from(least).ok()?)?,
+    })
+}
+
+/// Returns the check that at least so many of these hold, where few choices are left.
+fn at_least(checks: &[Value], least: usize) -> Option<Value> {
+    match checks.len().checked_sub(least)? {
+        0 => Some(json!({ "all": checks })),
+        // Of each two one must hold.
+        1 => {
+            let pairs = (0..checks.len()).flat_map(|a| (a + 1..checks.len()).map(move |b| (a, b)));
+            let pairs: Vec<Value> = pairs.map(|(a, b)| json!({"any": [checks[a], checks[b]]})).collect();
+            Some(json!({ "all": pairs }))
+        }
+        _ => None,
+    }
+}
+
+fn occurrences(
+    skeleton: &SentenceSkeleton<'_>,
+    found: &Captures<'_>,
+    phrase: &str,
+) -> Option<Value> {
+    let text = spoken(skeleton, found)?;
+    let (min, max) = times(phrase)?;
+    let mut check = json!({ "of": text });
+    for (key, limit) in [("min", min), ("max", max)] {
+        if let Some(limit) = limit {
+            check[key] = json!(limit);
+        }
+    }
+    Some(json!({ "occurrences": check }))
+}
+
+/// Returns the pattern of a number as it may be written.
+fn number_pattern(number: &str) -> String {
+    let plain = number.replace(',', "");
+    let (whole, rest) = plain.split_once('.').unwrap_or((&plain, ""));
+    let mut digits = String::new();
+    for (at, digit) in whole.char_indices() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            digits.push_str(",?");
+        }
+        digits.push(digit);
+    }
+    let fraction = if rest.is_empty() { "(?:\\.0+)?".to_owned() } else { format!("\\.{rest}0*") };
+    format!("(?:^|[^0-9.,]){digits}{fraction}(?:$|[^0-9.,]|[.,](?:$|[^0-9]))")
+}
+
+/// Returns the pattern of a heading: of Markdown, bold, numbered or plain.
+fn heading_pattern(text: &str) -> String {
+    let text = regex::escape(text.trim_start_matches(['#', ' ']));
+    format!("(?im)^\\s*(?:#{{1,6}}\\s+|[-*]\\s+|\\d+[.)]\\s+)*[*_]*(?:\\d+[.)]\\s+)?{text}")
+}
+
+fn json_keys(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, group: &str) -> Option<Value> {
+    is_spoken(skeleton, found)?;
+    let keys: Vec<&str> =
+        skeleton.captured(found, group).iter().map(|one| one.text.as_str()).collect();
+    let is_key = |key: &&str| key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    keys.iter().all(is_key).then(|| json!({"json": {"schema": {"type": "object", "required": keys}}}))
+}
+
+/// Returns the check that the answer has nothing of a kind.
+fn absent_kind(what: &str) -> Option<Value> {
+    let pattern = match what {
+        what if what.starts_with("em") && what.contains("en") && what.contains(" en") => "[\u{2014}\u{2013}]",
+        what if what.starts_with("em") && !what.starts_with("emo") => "\u{2014}",
+        what if what.starts_with("emoji") => r"\p{Emoji_Presentation}|\x{FE0F}",
+        what if what.starts_with("exclamation") => "!",
+        what if what.starts_with("code") => "```|~~~",
+        what if what.starts_with("bullet") => return Some(json!({"items": 0})),
+        what if what.starts_with("table") => TABLE,
+        "headings" | "headers" => r"(?m)^#{1,6}\s",
+        _ => "https?://",
+    };
+    Some(json!({ "not_regex": pattern }))
+}
+
+/// Returns the path of the first group that has one.
+fn path_of<'s>(skeleton: &'s SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<&'s str> {
+    let one = skeleton.first(found, &["p", "q", "r", "t"])?;
+    is_path(&one.text).then_some(one.text.as_str())
+}
+
+/// Returns a path in the folder that is named with it.
+fn placed(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, group: &str) -> Option<String> {
+    let path = skeleton.path(found, group)?;
+    let folder = skeleton.first(found, &["folder", "folder2"]);
+    let Some(folder) = folder else { return Some(path.to_owned()) };
+    let name = folder.text.trim_end_matches('/');
+    let is_named = is_folder(&folder.text) || is_folder(&format!("{name}/"));
+    if !is_named || path.contains('/') && !path.starts_with(name) {
+        return None;
+    }
+    Some(if path.starts_with(&format!("{name}/")) {
+        path.to_owned()
+    } else if found[0].contains(" under ") {
+        // Anywhere below.
+        format!("{name}/**/{path}")
+    } else {
+        format!("{name}/{path}")
+    })
+}
+
+fn placed_one(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<String> {
+    placed(skeleton, found, "p").or_else(|| placed(skeleton, found, "q"))
+}
+
+fn created(path: &str) -> Value {
+    json!({ "file_created": path })
+}
+
+/// Returns the check that a file was written, whether or not it was there before.
+fn written(path: &str) -> Value {
+    json!({"any": [{ "file_created": path }, { "file_changed": path }]})
+}
+
+/// Returns the check that a file of this ending was written.
+fn of_ending(ending: &str) -> Option<Value> {
+    let ends: &[&str] = match ending.trim_start_matches('.') {
+        "markdown" | "md" => &["md"],
+        "html" => &["html", "htm"],
+        "yaml" | "yml" => &["yaml", "yml"],
+        "excel" | "xlsx" => &["xlsx"],
+        "powerpoint" | "pptx" => &["pptx"],
+        "docx" => &["docx"],
+        "pdf" => &["pdf"],
+        "csv" => &["csv"],
+        "json" => &["json"],
+        "svg" => &["svg"],
+        "png" => &["png"],
+        "toml" => &["toml"],
+        "xml" => &["xml"],
+        "ipynb" => &["ipynb"],
+        "tex" => &["tex"],
+        "zip" => &["zip"],
+        "mp4" => &["mp4"],
+        "wav" => &["wav"],
+        "xaml" => &["xaml"],
+        "bpmn" => &["bpmn"],
+        _ => return None,
+    };
+    let checks: Vec<Value> = ends.iter().map(|end| written(&format!("**/*.{end}"))).collect();
+    Some(json!({ "any": checks }))
+}
+
+fn each_path(
+    skeleton: &SentenceSkeleton<'_>,
+    found: &Captures<'_>,
+    group: &str,
+    check: fn(&str) -> Value,
+) -> Option<Value> {
+    let paths = skeleton.paths(found, group)?;
+    Some(json!({"all": paths.iter().map(|path| check(path)).collect::<Vec<_>>()}))
+}
+
+fn only_changes(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<Value> {
+    let group = ["p", "q", "r", "t", "u"].into_iter().find(|group| found.name(group).is_some())?;
+    let glob = |one: &&SentenceLiteral| {
+        if is_path(&one.text) {
+            Some(one.text.clone())
+        } else {
+            is_folder(&one.text).then(|| format!("{}**", one.text))
+        }
+    };
+    let globs = skeleton.captured(found, group).iter().map(glob).collect::<Option<Vec<_>>>()?;
+    Some(json!({ "only_changes": globs }))
+}
+
+fn file_contains(path: &str, text: &str) -> Value {
+    json!({"file_contains": {"path": path, "text": text}})
+}
+
+fn in_file(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, amount: Amount) -> Option<Value> {
+    let path = skeleton.path(found, "p")?;
+    let literals = skeleton.captured(found, "l");
+    if literals.is_empty() || literals.iter().any(|one| one.form == LiteralForm::Tool) {
+        return None;
+    }
+    let one = |literal: &&SentenceLiteral| {
+        let check = file_contains(path, literal.text.strip_suffix("()").unwrap_or(&literal.text));
+        if amount == Amount::None { json!({ "not": check }) } else { check }
+    };
+    let mut checks: Vec<Value> = literals.iter().map(one).collect();
+    Some(match amount {
+        _ if checks.len() == 1 => checks.remove(0),
+        Amount::Any => json!({ "any": checks }),
+        _ => json!({ "all": checks }),
+    })
+}
+
+/// Returns the check that a key of a data file has a value.
+fn set_to(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<Value> {
+    let file = data::path(path_of(skeleton, found)?)?;
+    let key = skeleton.first(found, &["k", "k2"])?;
+    let pointer = data::pointer(&key.text)?;
+    let value = found.name("l").or(found.name("m"))?;
+    let literal = skeleton.first(found, &["l", "m"]);
+    Some(match literal {
+        Some(one) => data::equal_data(&file, &pointer, json!(one.text), one.form != LiteralForm::Quoted),
+        None => data::equal_data(&file, &pointer, serde_json::from_str(value.as_str()).ok()?, false),
+    })
+}
+
+static TOOL: LazyLock<Regex> = LazyLock::new(|| regex(r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$"));
+
+fn tool(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<String> {
+    tool_name(skeleton.first(found, &["t", "u"])?, found)
+}
+
+fn tool_name(literal: &SentenceLiteral, found: &Captures<'_>) -> Option<String> {
+    let name = literal.text.strip_suffix("()").unwrap_or(&literal.text);
+    if !TOOL.is_match(name) {
+        return None;
+    }
+    // "Uses the `jq` tool" may well mean a program that another tool runs.
+    let says_use = found[0].split(' ').any(|word| matches!(word, "use" | "uses" | "used"));
+    (!says_use || is_known_tool(name) || name.contains('_')).then(|| name.to_owned())
+}
+
+/// Returns the pattern of a command that is run: its words, wherever they stand in a line.
+fn command(literal: &SentenceLiteral) -> Option<String> {
+    let text = literal.text.trim();
+    let is_script = is_path(text);
+    // "Runs `parse_date`" may mean a function.
+    let is_line = literal.form != LiteralForm::Bare && !text.ends_with("()");
+    if literal.form == LiteralForm::Tool || !(is_script || is_line) {
+        return None;
+    }
+    let words: Vec<String> = text.split_whitespace().map(regex::escape).collect();
+    Some(format!("(?:^|[^A-Za-z0-9_-]){}(?:$|[^A-Za-z0-9_-])", words.join("\\s+")))
+}

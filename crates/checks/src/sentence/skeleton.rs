@@ -1,0 +1,270 @@
+//! A sentence without its literals: the words in one form, and the texts, paths and names that were
+//! quoted or that only code spells so.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::SentenceContext;
+use super::verbs;
+
+/// Longer literals are usually not meant verbatim.
+const MAX_LITERAL: usize = 200;
+
+/// How a literal stands in its sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LiteralForm {
+    /// In quotes.
+    Quoted,
+    /// In backticks.
+    Code,
+    /// Without either: a path, a folder or a name that only code spells so.
+    Bare,
+    /// Without either: a well-known tool.
+    Tool,
+}
+
+/// A literal in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SentenceLiteral {
+    pub(super) text: String,
+    pub(super) form: LiteralForm,
+}
+
+impl SentenceLiteral {
+    /// Returns true for plain words in quotes, which may stand at the start of a sentence in an answer.
+    pub(super) fn is_words(&self) -> bool {
+        self.form == LiteralForm::Quoted
+            && self.text.chars().all(|c| c == ' ' || c.is_lowercase())
+    }
+}
+
+/// A sentence in lower case, with literals replaced by `⟦0⟧`, `⟦1⟧` and so on.
+#[derive(Debug)]
+pub(super) struct SentenceSkeleton<'c> {
+    pub(super) text: String,
+    pub(super) literals: Vec<SentenceLiteral>,
+    pub(super) context: &'c SentenceContext,
+}
+
+impl<'c> SentenceSkeleton<'c> {
+    /// Returns `None` if a quote is unclosed or a literal is a placeholder.
+    pub(super) fn of(sentence: &str, context: &'c SentenceContext) -> Option<Self> {
+        // The brackets mark literals in the skeleton, so a sentence must not bring its own.
+        if sentence.contains(['⟦', '⟧', '\n']) {
+            return None;
+        }
+        let mut skeleton = Self { text: String::new(), literals: Vec::new(), context };
+        let mut rest = sentence.trim();
+        let mut plain = String::new();
+        while let Some(c) = rest.chars().next() {
+            // A single quote only opens a literal at the start of a word; elsewhere it is an
+            // apostrophe.
+            let opens = plain.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+            let close = match c {
+                '"' => '"',
+                '`' => '`',
+                '“' => '”',
+                '「' => '」',
+                '『' => '』',
+                '‘' if opens => '’',
+                '\'' if opens => '\'',
+                _ => {
+                    plain.push(c);
+                    rest = &rest[c.len_utf8()..];
+                    continue;
+                }
+            };
+            let inside = &rest[c.len_utf8()..];
+            let end = closing(inside, close)?;
+            skeleton.add_plain(&std::mem::take(&mut plain));
+            let form = if c == '`' { LiteralForm::Code } else { LiteralForm::Quoted };
+            skeleton.add_literal(&inside[..end], form)?;
+            rest = &inside[end + close.len_utf8()..];
+            // A word attached to the closing quote is part of what the literal means.
+            if rest.starts_with(|c: char| (c.is_alphanumeric() && !is_ideograph(c)) || c == '/') {
+                return None;
+            }
+            plain.clear();
+        }
+        skeleton.add_plain(&plain);
+        let text = skeleton.text.trim().trim_end_matches(['.', '。', '!']);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        skeleton.text = verbs::in_one_form(&text);
+        Some(skeleton)
+    }
+
+    /// Adds unquoted text, in which paths and names that only code spells so are literals too.
+    fn add_plain(&mut self, plain: &str) {
+        let mut word = String::new();
+        for c in plain.chars() {
+            if c.is_whitespace() || is_ideograph(c) || matches!(c, '，' | '、' | '。' | '：' | '；') {
+                self.add_word(&std::mem::take(&mut word));
+                self.text.push(c);
+            } else {
+                word.push(c);
+            }
+        }
+        self.add_word(&word);
+    }
+
+    fn add_word(&mut self, word: &str) {
+        // Punctuation after a literal belongs to the sentence.
+        let bare = word.trim_end_matches(['.', ',', ';', ':']);
+        let form = if is_known_tool(bare) {
+            LiteralForm::Tool
+        } else if is_path(bare) || is_folder(bare) || is_code(bare) {
+            LiteralForm::Bare
+        } else {
+            self.text.push_str(&word.to_lowercase());
+            return;
+        };
+        self.push(bare, form);
+        self.text.push_str(&word[bare.len()..]);
+    }
+
+    fn add_literal(&mut self, text: &str, form: LiteralForm) -> Option<()> {
+        // An ellipsis or a placeholder means that the author has something less literal in mind.
+        let is_vague = text.trim().is_empty()
+            || text.len() > MAX_LITERAL
+            || text.contains("...")
+            || text.contains('…')
+            || VAGUE.is_match(text);
+        if is_vague {
+            return None;
+        }
+        self.push(text, form);
+        Some(())
+    }
+
+    fn push(&mut self, text: &str, form: LiteralForm) {
+        self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
+        self.literals.push(SentenceLiteral { text: text.to_owned(), form });
+    }
+
+    /// Returns the literals of a captured list, in order.
+    pub(super) fn captured(&self, found: &Captures<'_>, group: &str) -> Vec<&SentenceLiteral> {
+        let list = found.name(group).map_or("", |list| list.as_str());
+        let number = |found: Captures<'_>| found[1].parse::<usize>().ok();
+        LITERAL
+            .captures_iter(list)
+            .filter_map(number)
+            .filter_map(|at| self.literals.get(at))
+            .collect()
+    }
+
+    /// Returns the group's single literal.
+    pub(super) fn one(&self, found: &Captures<'_>, group: &str) -> Option<&SentenceLiteral> {
+        match self.captured(found, group).as_slice() {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// Returns the single literal of the first of these groups that has one.
+    pub(super) fn first(&self, found: &Captures<'_>, groups: &[&str]) -> Option<&SentenceLiteral> {
+        groups.iter().find_map(|group| self.one(found, group))
+    }
+
+    /// Returns the group's literals if all of them are file paths.
+    pub(super) fn paths(&self, found: &Captures<'_>, group: &str) -> Option<Vec<String>> {
+        let literals = self.captured(found, group);
+        let paths: Option<Vec<String>> =
+            literals.iter().map(|one| is_path(&one.text).then(|| one.text.clone())).collect();
+        paths.filter(|paths| !paths.is_empty())
+    }
+
+    /// Returns the group's single file path.
+    pub(super) fn path(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
+        self.one(found, group).map(|one| one.text.as_str()).filter(|text| is_path(text))
+    }
+}
+
+/// Returns the end of a literal. A single quote inside a word is an apostrophe.
+fn closing(text: &str, close: char) -> Option<usize> {
+    text.char_indices().find_map(|(at, c)| {
+        let after = text[at + c.len_utf8()..].chars().next();
+        let in_word = matches!(close, '\'' | '’') && after.is_some_and(char::is_alphanumeric);
+        (c == close && !in_word).then_some(at)
+    })
+}
+
+/// Returns true for characters of scripts that are written without spaces.
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}')
+}
+
+static LITERAL: LazyLock<Regex> = LazyLock::new(|| regex("⟦([0-9]+)⟧"));
+/// Matches blanks to be filled in, such as `<name>`, rather than literal text.
+static VAGUE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"<[A-Za-z_][^>]*>|\{[A-Za-z_ ]*\}|\[[a-z_ ]+\]|\b(?:YYYY|XXX?|N\.N)\b"));
+static PATH: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?x)^(?:\./)?(?:[A-Za-z0-9_@.-]+/)*(?:Dockerfile|Makefile|Justfile|LICENSE|
+        \.(?:gitignore|dockerignore|npmrc|editorconfig|env)|
+        \.?[A-Za-z0-9_@-][A-Za-z0-9_@.-]*\.(?:md|mdx|txt|rst|adoc|json|jsonl|json5|yaml|yml|toml|ini|cfg|conf|
+        env|example|lock|mod|sum|csv|tsv|xml|html|css|scss|js|mjs|cjs|jsx|ts|tsx|vue|svelte|py|pyi|ipynb|rs|go|rb|
+        java|kt|kts|scala|c|h|cc|cpp|hpp|cs|csproj|sln|slnx|razor|xaml|swift|php|pl|lua|r|jl|ex|exs|erl|hs|clj|sh|
+        bash|zsh|fish|ps1|bat|sql|graphql|proto|tf|tfvars|hcl|gradle|cmake|pdf|docx|xlsx|pptx|png|jpg|jpeg|gif|
+        svg|webp|ico|mp3|mp4|wav|srt|zip|tar|gz|tgz|log|db|sqlite|parquet|tex|bib|diff|patch|pem|key|
+        bpmn|flow|sarif|sysml|drawio|excalidraw|mmd))$",
+    )
+});
+static FOLDER: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:\./)?(?:[A-Za-z0-9_@.-]*[A-Za-z0-9_-]/)+$"));
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?x)^(?:--[a-z][a-z0-9-]+(?:=[A-Za-z0-9_./-]+)?
+        |[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\(\))?
+        |[A-Za-z_][A-Za-z0-9_]*(?:(?:::|\.)[A-Za-z_][A-Za-z0-9_]*)*\(\)
+        |[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z_][A-Za-z0-9_]*)+
+        |[a-z]+[0-9]*(?:[A-Z][a-z0-9]+)+
+        |@[a-z0-9-]+/[a-z0-9.-]+
+        |https?://[^\s]+)$",
+    )
+});
+
+/// Compiles a pattern of this module.
+pub(super) fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
+}
+
+/// Returns true for a path of a file inside the folder of a case.
+pub(super) fn is_path(text: &str) -> bool {
+    // Products are named like files of scripts.
+    PATH.is_match(text)
+        && !text.split('/').any(|part| part == "..")
+        && !matches!(
+            text.to_lowercase().as_str(),
+            "node.js" | "next.js" | "vue.js" | "three.js" | "d3.js" | "nuxt.js" | "express.js"
+        )
+}
+
+/// Returns true for a path of a folder that says so by its `/`.
+pub(super) fn is_folder(text: &str) -> bool {
+    FOLDER.is_match(text) && !text.split('/').any(|part| part == "..")
+}
+
+/// Returns true for a word that only code spells so.
+fn is_code(word: &str) -> bool {
+    CODE.is_match(word)
+}
+
+/// Returns true for well-known agent tools whose name cannot mean anything else.
+pub(super) fn is_known_tool(word: &str) -> bool {
+    matches!(
+        word,
+        "Read"
+            | "Write"
+            | "Edit"
+            | "MultiEdit"
+            | "Bash"
+            | "Grep"
+            | "Glob"
+            | "WebFetch"
+            | "WebSearch"
+            | "TodoWrite"
+            | "NotebookEdit"
+            | "AskUserQuestion"
+    )
+}
