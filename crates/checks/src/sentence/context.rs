@@ -55,7 +55,9 @@ impl SentenceContext {
     ) -> Self {
         let mut data_files = BTreeSet::new();
         let mut written = BTreeSet::new();
-        for text in texts.into_iter().chain([prompt]) {
+        // Most texts name no file, which is cheap to see.
+        let with_dot = |text: &&str| text.contains('.');
+        for text in texts.into_iter().chain([prompt]).filter(with_dot) {
             data_files.extend(data::files(text).map(ToOwned::to_owned));
             let paths = WRITTEN.captures_iter(text).map(|found| found["path"].to_owned());
             written.extend(paths.filter(|path| is_path(path)));

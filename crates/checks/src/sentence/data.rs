@@ -55,6 +55,9 @@ pub(super) fn files(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the check of data that a sentence states.
 pub(super) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
     let sentence = sentence.trim();
+    if !sentence.contains(['.', '`', '"', '\'', '=', '/', '[']) {
+        return None;
+    }
     if let Some(found) = VALID.captures(sentence) {
         let file = path(&found["file"])?;
         return Some(json!({"file_data": {"path": file}}));

@@ -74,18 +74,24 @@ static FORMS: LazyLock<Vec<SentenceForm>> =
 /// Maximum size of the forms together when compiled, and of their lazy DFA cache, in bytes.
 const MAX_COMPILED: usize = 64 << 20;
 
-/// All forms at once, since most sentences match none.
-static ANY_FORM: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSetBuilder::new(FORMS.iter().map(|form| form.pattern.as_str()))
+/// Returns all forms at once, since most sentences match none.
+fn set_of(pattern: fn(&Regex) -> String) -> RegexSet {
+    RegexSetBuilder::new(FORMS.iter().map(|form| pattern(&form.pattern)))
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)
         .build()
         .expect("the patterns are constants, and a test compiles them")
-});
+}
+
+static ALL_FORMS: LazyLock<RegexSet> = LazyLock::new(|| set_of(|form| form.as_str().to_owned()));
+/// The same for sentences without a literal: whatever needs one matches nothing, so the set is small.
+static PLAIN_FORMS: LazyLock<RegexSet> =
+    LazyLock::new(|| set_of(|form| form.as_str().replace("⟦[0-9]+⟧", "[a&&b]")));
 
 /// Returns the check of the first form that a sentence has and whose literals fit.
 pub(super) fn check_of_form(skeleton: &SentenceSkeleton<'_>) -> Option<Check> {
-    ANY_FORM.matches(&skeleton.text).into_iter().find_map(|at| {
+    let forms = if skeleton.literals.is_empty() { &PLAIN_FORMS } else { &ALL_FORMS };
+    forms.matches(&skeleton.text).into_iter().find_map(|at| {
         let form = &FORMS[at];
         let found = form.pattern.captures(&skeleton.text)?;
         check::read(&(form.check)(skeleton, &found)?).ok()

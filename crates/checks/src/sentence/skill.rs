@@ -44,6 +44,11 @@ const NOT_NAMES: [&str; 16] = [
 
 /// Returns the check of a skill that a sentence states.
 pub(super) fn skill_check(sentence: &str, context: &SentenceContext) -> Option<Value> {
+    // Most sentences name no skill, which is cheap to see.
+    let has = |name: &str| sentence.to_lowercase().contains(&name.to_lowercase());
+    if !has("skill") && !context.skill.iter().chain(&context.others).any(|name| has(name)) {
+        return None;
+    }
     let plain = PASSIVE.captures(sentence).or_else(|| FILE.captures(sentence));
     let is_active = plain.is_none();
     let found = plain.or_else(|| ACTIVE.captures(sentence))?;
