@@ -206,7 +206,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
     /// Also write these reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-    /// ctrf=PATH, sarif=PATH, github, or to an OpenTelemetry collector: otlp=URL
+    /// ctrf=PATH, sarif=PATH, reward=PATH, benchmark=PATH, github, or to an OpenTelemetry collector: otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,
     /// Number of times to run each case of the suite

@@ -90,7 +90,7 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub trials: TrialArgs,
     /// Write these reports of the run too, comma-separated or repeated: junit=PATH, html=PATH,
-    /// md=PATH, json=PATH, ctrf=PATH, sarif=PATH, github, otlp=URL
+    /// md=PATH, json=PATH, ctrf=PATH, sarif=PATH, reward=PATH, benchmark=PATH, github, otlp=URL
     #[arg(
         long,
         value_name = "KIND=PATH",

@@ -334,6 +334,9 @@ fn a_test_that_reaches_a_limit_is_resumed() {
     let arguments = ["--repeats=1", "--max-tokens=500", "--concurrency=1"];
     let run = test(&workspace, &arguments).run().exit(3);
     let _ = run.stdout_contains("not tested: tide: a limit of the test was reached");
+    // Trials of other options do not belong to this test.
+    let run = test(&workspace, &["--resume=latest", "--timeout=77"]).run().exit(2);
+    let _ = run.stderr_contains("was started with another --timeout");
     let run = test(&workspace, &["--resume=latest", "--json"]).run().exit(0);
     let report = parsed(&run.stdout);
     let skills = report["skills"].as_array().unwrap();

@@ -33,6 +33,39 @@ pub struct TrialSettings {
     pub sut: Option<Vec<String>>,
 }
 
+impl TrialSettings {
+    /// Returns the options that are given here and differ from those of an earlier start, as flags of
+    /// the command line. The number of trials in flight changes no trial.
+    pub fn given_differently(&self, earlier: &Self) -> Vec<String> {
+        // What is not listed here does not compile.
+        let Self {
+            scenarios,
+            allow_commands,
+            timeout,
+            concurrency: _,
+            seed,
+            model,
+            judge_model,
+            sut_model,
+            sut,
+        } = self;
+        let flags = [
+            ("--scenarios", scenarios.is_some() && *scenarios != earlier.scenarios),
+            (
+                "--allow-commands",
+                !allow_commands.is_empty() && *allow_commands != earlier.allow_commands,
+            ),
+            ("--timeout", timeout.is_some() && *timeout != earlier.timeout),
+            ("--seed", seed.is_some() && *seed != earlier.seed),
+            ("--model", model.is_some() && *model != earlier.model),
+            ("--judge-model", judge_model.is_some() && *judge_model != earlier.judge_model),
+            ("--sut-model", sut_model.is_some() && *sut_model != earlier.sut_model),
+            ("--sut", sut.is_some() && *sut != earlier.sut),
+        ];
+        flags.into_iter().filter(|(_, differs)| *differs).map(|(flag, _)| flag.to_owned()).collect()
+    }
+}
+
 /// Requirements of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GateSettings {

@@ -5,13 +5,14 @@
 //! instead of the expectations, and a run without any decided demand has no `grading.json`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use super::document::{CaseDocument, ReportDocument};
 use selftest_checks::check::CheckOutcome;
 use selftest_checks::sentence::BY_RULE_SUFFIX;
+use selftest_harness::experiment::Arm;
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::CheckResult;
 use selftest_stats::{mean, standard_deviation};
@@ -71,6 +72,19 @@ pub fn files(skill: &str, configurations: &[ArmConfiguration<'_>]) -> BTreeMap<P
     let benchmark = benchmark(skill, configurations, &ids, &runs, &notes);
     found.insert(PathBuf::from("benchmark.json"), text(&benchmark));
     found
+}
+
+/// Returns the benchmark of one run: of an arm of an experiment by its name, of any other run as one
+/// without a skill of its own.
+pub fn benchmark_json(report: &ReportDocument) -> String {
+    let arm = report.experiment.as_ref();
+    let name = match arm.map(|arm| arm.arm) {
+        Some(Arm::Treatment) => "with_skill",
+        Some(Arm::Control) | None => "without_skill",
+    };
+    let skill = arm.map_or("none", |arm| arm.skill.as_str());
+    let mut files = files(skill, &[ArmConfiguration { name, report }]);
+    files.remove(Path::new("benchmark.json")).unwrap_or_default()
 }
 
 fn text(value: &Value) -> String {

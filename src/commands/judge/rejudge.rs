@@ -30,7 +30,7 @@ pub struct RejudgeArgs {
     #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
     pub seed: Option<u64>,
     /// Also write these reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-    /// ctrf=PATH, sarif=PATH, github, otlp=URL
+    /// ctrf=PATH, sarif=PATH, reward=PATH, benchmark=PATH, github, otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,
     /// Exit 0 even if cases fail or have no verdict; setup errors still count

@@ -25,7 +25,7 @@ pub enum ReportAction {
         /// Id of the run, its JSON report, or `latest`
         run: String,
         /// The reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-        /// ctrf=PATH, github
+        /// ctrf=PATH, reward=PATH, benchmark=PATH, github
         #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
         report: Vec<ReportRequest>,
     },
@@ -37,7 +37,7 @@ pub enum ReportAction {
         #[arg(required = true, num_args = 1..)]
         shards: Vec<String>,
         /// Write these reports of the merged run too, comma-separated or repeated: junit=PATH,
-        /// html=PATH, md=PATH, json=PATH, ctrf=PATH, sarif=PATH, github, otlp=URL
+        /// html=PATH, md=PATH, json=PATH, ctrf=PATH, sarif=PATH, reward=PATH, benchmark=PATH, github, otlp=URL
         #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
         report: Vec<ReportRequest>,
         /// Format of stdout

@@ -131,6 +131,14 @@ impl<'a> SkillTest<'a> {
             None => (SkillTestState::new(project, &resolved, &settings), settings),
             Some(named) => {
                 let state = SkillTestState::load(project, &resolved, named)?;
+                let differ = settings.trials.given_differently(&state.settings().trials);
+                if !differ.is_empty() {
+                    let (id, flags) = (state.id(), differ.join(", "));
+                    let error = anyhow!("--resume: the test {id} was started with another {flags}");
+                    return Err(AppError::usage(error).hint(Some(
+                        "leave the option out, since those of the first start count, or start a new test",
+                    )));
+                }
                 let concurrency = settings.trials.concurrency;
                 let mut earlier = SkillTestSettings { limits: settings.limits, ..state.settings() };
                 earlier.trials.concurrency = concurrency.or(earlier.trials.concurrency);

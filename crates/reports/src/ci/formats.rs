@@ -7,8 +7,9 @@ use std::sync::Arc;
 use strum::VariantArray as _;
 
 use super::run_view::CiRunView;
-use super::{RenderContext, RenderError, ctrf, html, junit, sarif};
+use super::{RenderContext, RenderError, ctrf, html, junit, reward, sarif};
 use crate::document::RunEnd;
+use crate::skill_creator;
 use crate::markdown::{self, MarkdownView};
 
 /// Calls a macro with the table of report formats. An entry has a description of the path in the
@@ -30,6 +31,10 @@ macro_rules! report_formats {
             Ctrf(ctrf) => |run, _| Ok(ctrf::render(run)?),
             /// Path of a SARIF 2.1.0 report of isolation findings, overwritten by each run.
             Sarif(sarif) => |run, _| Ok(sarif::render(run)?),
+            /// Path of the reward of a Harbor task, overwritten by each run.
+            Reward(reward) => |run, _| Ok(reward::render(run)),
+            /// Path of a benchmark.json as skill-creator reads it, overwritten by each run.
+            Benchmark(benchmark) => |run, _| Ok(skill_creator::benchmark_json(run.document)),
         }
     };
 }

@@ -14,6 +14,7 @@ mod formats;
 mod html;
 mod junit;
 mod request;
+mod reward;
 mod run_view;
 mod sarif;
 

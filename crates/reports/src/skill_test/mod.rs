@@ -276,6 +276,9 @@ impl SkillTestResult {
             finding
         };
         let rules = rules.iter().map(decide).collect();
+        // What did not reach the agent was not measured.
+        let measured = |effect: Option<SkillEffect>| effect.filter(|_| blocked.is_none());
+        let (change, loading, again) = (measured(change), measured(loading), measured(again));
         let TestedSkill { name, path, difference, digest, model, .. } = tested;
         Self {
             skill: name,

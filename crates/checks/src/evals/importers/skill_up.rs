@@ -157,6 +157,8 @@ fn read_input(fields: &Fields<'_>, case: &mut EvalCase) -> Option<String> {
                 ["must_contain_all", "must_contain_any", "must_not_contain"],
             );
             condition.describes(&["on_fail"]);
+            let keys = ["must_contain_all", "must_contain_any", "must_not_contain"];
+            case.demands.extend(not_texts(&condition, &keys));
             for (text, check) in demands {
                 case.demands.push(if number == last {
                     CaseDemand::typed(&text, &check)
@@ -172,6 +174,19 @@ fn read_input(fields: &Fields<'_>, case: &mut EvalCase) -> Option<String> {
     case.prompt = messages.remove(0);
     case.replies = messages;
     refused
+}
+
+/// Returns a demand for each item of these lists that is no text. What it looked like in the file is
+/// not known any more: `1.0` and `1` are one number.
+fn not_texts(fields: &Fields<'_>, keys: &[&str]) -> Vec<CaseDemand> {
+    let values = keys.iter().filter_map(|key| Some((*key, fields.members().get(*key)?)));
+    let items = values.flat_map(|(key, value)| {
+        let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        items.iter().map(move |item| (key, item))
+    });
+    let others = items.filter(|(_, item)| !item.is_string() && !item.is_null());
+    let why = "it is no text in YAML, and how it was written is not known; put it in quotes";
+    others.map(|(key, item)| CaseDemand::unknown(&format!("{key}: {item}"), why)).collect()
 }
 
 /// Returns a check for each text of these lists: all of the first, one of the second, none of the
@@ -224,6 +239,8 @@ fn read_context(
 }
 
 fn read_expect(expect: &Fields<'_>, case: &mut EvalCase, reader: &mut CaseReader<'_>) {
+    let keys = ["must_contain", "must_not_contain", "files_exist", "files_not_exist"];
+    case.demands.extend(not_texts(expect, &keys));
     for (text, check) in texts_demanded(expect, ["must_contain", "", "must_not_contain"]) {
         case.demands.push(CaseDemand::typed(&text, &check));
     }
@@ -277,6 +294,7 @@ fn read_judge(judge: &Fields<'_>, case: &mut EvalCase) {
             }
         }
         "agent_judge" => {
+            case.demands.extend(not_texts(judge, &["criteria"]));
             for sentence in judge.texts("criteria") {
                 case.demands.push(CaseDemand::sentence(sentence));
             }
@@ -297,6 +315,7 @@ fn read_judge(judge: &Fields<'_>, case: &mut EvalCase) {
 fn read_rule(rule: &Fields<'_>, wanted: bool, case: &mut EvalCase) {
     let mut checks: Vec<Value> = Vec::new();
     if let Some(texts) = rule.fields("output_contains") {
+        case.demands.extend(not_texts(&texts, &["all", "any", "not"]));
         let demands = texts_demanded(&texts, ["all", "any", "not"]);
         checks.extend(demands.into_iter().map(|(_, check)| check));
     }
@@ -308,6 +327,7 @@ fn read_rule(rule: &Fields<'_>, wanted: bool, case: &mut EvalCase) {
         });
     }
     checks.extend(rule.texts("files_exist").iter().map(|path| json!({ "file_exists": path })));
+    case.demands.extend(not_texts(rule, &["files_exist", "files_not_exist"]));
     let absent = rule.texts("files_not_exist");
     checks.extend(absent.iter().map(|path| json!({"not": { "file_exists": path }})));
     if wanted {
