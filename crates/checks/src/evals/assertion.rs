@@ -233,7 +233,10 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertio
         return add_command(line, members, wanted, found);
     }
     // The object may already be one of our own checks.
-    if let Ok(check) = check::read(&Value::Object(members.clone())) {
+    let has_kind = members.keys().any(|key| check::CheckKind::NAMES.contains(&key.as_str()));
+    if let Some(check) =
+        has_kind.then(|| check::read(&Value::Object(members.clone())).ok()).flatten()
+    {
         let text = check.name.clone().unwrap_or_else(|| label_of(&check));
         let check = if wanted { check } else { check.negated() };
         found

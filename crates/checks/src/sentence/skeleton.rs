@@ -111,7 +111,11 @@ impl<'c> SentenceSkeleton<'c> {
     fn add_word(&mut self, word: &str) {
         // Punctuation after a literal belongs to the sentence.
         let bare = word.trim_end_matches(['.', ',', ';', ':']);
-        let form = if is_known_tool(bare) {
+        let form = if STANDS_FOR.is_match(bare) {
+            // It names no folder, so the sentence is not understood.
+            self.text.push('?');
+            return;
+        } else if is_known_tool(bare) {
             LiteralForm::Tool
         } else if is_path(bare) || is_folder(bare) || is_code(bare) {
             LiteralForm::Bare
@@ -129,7 +133,8 @@ impl<'c> SentenceSkeleton<'c> {
             || text.len() > MAX_LITERAL
             || text.contains("...")
             || text.contains('…')
-            || VAGUE.is_match(text);
+            || VAGUE.is_match(text)
+            || STANDS_FOR.is_match(text);
         if is_vague {
             return None;
         }
@@ -198,6 +203,10 @@ static LITERAL: LazyLock<Regex> = LazyLock::new(|| regex("⟦([0-9]+)⟧"));
 /// Matches blanks to be filled in, such as `<name>`, rather than literal text.
 static VAGUE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"<[A-Za-z_][^>]*>|\{[A-Za-z_ ]*\}|\[[a-z_ ]+\]|\b(?:YYYY|XXX?|N\.N)\b"));
+/// Matches names that stand for others, such as `output_dir/report.md`.
+static STANDS_FOR: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?i)(?:^|/)(?:(?:output|out|work|working|project|repo|skill|target|base)[_-]dir(?:ectory)?|path/to|your[_-][a-z_-]+|(?:project|repo)[_-]root)(?:/|$)")
+});
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?x)^(?:\./)?(?:[A-Za-z0-9_@.-]+/)*(?:Dockerfile|Makefile|Justfile|LICENSE|
