@@ -484,8 +484,8 @@ fn demands(members: &Fields<'_>, found: &mut ParsedAssertions) {
             "expected_script" => {
                 let scripts = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
                 for script in scripts.iter().filter_map(Value::as_str) {
-                    // A script is recognised by its name in a tool call.
-                    let check = serde_json::json!({"name": format!("runs {script}"), "transcript_regex": regex::escape(script)});
+                    // A script is recognised by its name in a command.
+                    let check = serde_json::json!({"name": format!("runs {script}"), "command_run": regex::escape(script)});
                     assertion::read(&check, true, found);
                 }
             }

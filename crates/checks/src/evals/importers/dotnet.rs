@@ -45,13 +45,27 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         let name = skill.trim_end_matches('/').rsplit('/').next().unwrap_or(skill);
         reader.file.skill = Some(name.to_owned());
     }
+    let required = root.texts("required_skills");
+    if let ([only], None) = (required.as_slice(), &reader.file.skill) {
+        reader.file.skill = Some((*only).to_owned());
+    }
+    let missing = (required.len() > 1).then(|| {
+        let others = terminal(&required.join(", "), 200);
+        format!("it needs more than the skill under test: required_skills: {others}")
+    });
     let defaults = root.fields("defaults").or_else(|| root.fields("config"));
     let timeout = defaults.as_ref().and_then(|defaults| seconds(defaults.get("timeout")?));
     for (key, form) in [("scenarios", Form::Scenario), ("stimuli", Form::Stimulus)] {
         for (item, number) in root.list(key).into_iter().zip(1..) {
-            match item {
-                Some(item) => read_case(&item, form, timeout, &root, number, reader),
-                None => reader.file.refused.push(format!("case {number} is not a mapping")),
+            match (item, &missing) {
+                (Some(item), Some(why)) => {
+                    let name = item.first(&["name", "id"]).and_then(|(_, name)| name.as_str());
+                    let id = reader.unique(name.unwrap_or(&format!("case-{number}")));
+                    item.reads_all();
+                    reader.refuse(&id, why);
+                }
+                (Some(item), None) => read_case(&item, form, timeout, &root, number, reader),
+                (None, _) => reader.file.refused.push(format!("case {number} is not a mapping")),
             }
         }
     }
@@ -222,6 +236,13 @@ fn read_grader(grader: &Fields<'_>, case: &mut EvalCase) {
         || config.get("path").and_then(Value::as_str).map(|path| path.trim_start_matches("./"));
     // A missing value is reported like an unknown type.
     let ignoring_case = |text: &str| format!("(?i){}", regex::escape(text));
+    if path().is_some_and(|path| path.split('/').any(|part| part == "..")) {
+        let words = format!("{given}: {}", path().unwrap_or_default());
+        let why = "the path leaves the folder in which the agent works";
+        case.demands.push(CaseDemand::unknown(&words, why));
+        config.reads_all();
+        return;
+    }
     let check = match kind.as_str() {
         "output_contains" => value().map(|text| json!({"regex": ignoring_case(text)})),
         "output_not_contains" => value().map(|text| json!({"not_regex": ignoring_case(text)})),

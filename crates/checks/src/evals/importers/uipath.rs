@@ -545,6 +545,9 @@ fn executed(
     if fields.get("require_success").and_then(Value::as_bool) == Some(true) {
         return Err("whether a call succeeded is not observed".to_owned());
     }
+    if fields.text("exclude_pattern").is_some() {
+        return Err("`exclude_pattern` cannot be carried over".to_owned());
+    }
     let limit = |key: &str| fields.get(key).and_then(Value::as_u64);
     let (min, max) = (limit("min_count"), limit("max_count"));
     let pattern = filled("command_pattern");
