@@ -207,12 +207,13 @@ impl CaseDemand {
         Self { text: shown_text(text), decider }
     }
 
-    /// Returns the demand of a sentence: a check where it states one, or else a question for the judge.
-    fn sentence(text: &str) -> Self {
-        Self::sentence_in(text, &SentenceContext::default())
+    /// Returns the demand of a sentence about the answer to a prompt.
+    fn sentence_of(prompt: &str, text: &str) -> Self {
+        Self::sentence_in(text, &SentenceContext::of(prompt, [text], None))
     }
 
-    /// Returns the demand of a sentence in its case.
+    /// Returns the demand of a sentence in its case: a check where it states one, or else a question for
+    /// the judge.
     fn sentence_in(text: &str, context: &SentenceContext) -> Self {
         match crate::sentence::check_in(text, context) {
             Some(check) => Self { text: shown_text(text), decider: DemandDecider::Rule(check) },

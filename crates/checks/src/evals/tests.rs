@@ -537,6 +537,107 @@ fn skills_that_should_be_loaded_are_checks() {
     assert_eq!(kinds, [json!("ferry"), json!("harbour")]);
 }
 
+/// Files in memory, all of one repository whose suites lie in `registry/evals`.
+struct MemoryFiles(Vec<(&'static str, &'static str)>);
+
+impl FileLookup for MemoryFiles {
+    fn find(&self, path: &str) -> Option<FileLocation> {
+        self.0.iter().any(|(name, _)| *name == path).then_some(FileLocation::Evals)
+    }
+
+    fn text(&self, path: &str, _: FileLocation) -> Option<Result<String, String>> {
+        let found = self.0.iter().find(|(name, _)| *name == path)?;
+        Some(Ok(found.1.to_owned()))
+    }
+
+    fn list(&self, path: &str, _: FileLocation) -> Vec<String> {
+        let start = format!("{path}/");
+        self.0.iter().filter_map(|(name, _)| name.strip_prefix(&*start)).map(ToOwned::to_owned).collect()
+    }
+
+    fn find_in_repository(&self, path: &str) -> Option<String> {
+        Some(format!("registry/{}", path.strip_prefix("../")?))
+    }
+
+    fn folder_name(&self) -> Option<String> {
+        Some("scenario-0".to_owned())
+    }
+}
+
+fn decided(file: &EvalsFile) -> Vec<String> {
+    let demands = file.cases.iter().flat_map(|case| &case.demands);
+    let shown = demands.map(|demand| match &demand.decider {
+        DemandDecider::Typed(check) | DemandDecider::Rule(check) => {
+            json!({ check.kind.name(): check.kind.value() }).to_string()
+        }
+        DemandDecider::Judge => format!("judge {}", demand.text),
+        DemandDecider::Unknown { why } => format!("unknown {why}"),
+    });
+    shown.collect()
+}
+
+#[test]
+fn the_registry_of_openai_evals_says_how_samples_are_graded() {
+    let yaml = "a:\n  id: a.dev.v0\n  metrics: [accuracy]\na.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: a/s.jsonl\n\
+        b.dev.v0:\n  class: evals.elsuite.basic.includes:Includes\n  args:\n    samples_jsonl: b/s.jsonl\n\
+        c.dev.v0:\n  class: mine:Own\n  args:\n    samples_jsonl: a/s.jsonl\n\
+        d.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: lfs.jsonl\n";
+    let files = MemoryFiles(vec![
+        ("registry/data/a/s.jsonl", r#"{"input": [{"role": "system", "content": "Only the name."}, {"role": "user", "content": "Which?"}], "ideal": "a_b"}"#),
+        ("registry/data/b/s.jsonl", r#"{"input": "Where?", "ideal": ["Rome", "Roma"]}"#),
+        ("registry/data/lfs.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+    ]);
+    let file = read("a.yaml", yaml.as_bytes(), &files).unwrap();
+    assert_eq!(file.dialect, EvalsDialect::OpenAiEvals);
+    assert_eq!(file.cases[0].prompt, "Only the name.\n\nWhich?");
+    assert_eq!(
+        decided(&file),
+        [r#"{"regex":"\\A\\s*a_b"}"#, r#"{"any":[{"contains":"Rome"},{"contains":"Roma"}]}"#]
+    );
+    assert_eq!(file.refused.len(), 2, "{:?}", file.refused);
+    assert!(file.refused[0].contains("graded by the program `mine:Own`"), "{:?}", file.refused);
+    assert!(file.refused[1].contains("git lfs pull"), "{:?}", file.refused);
+}
+
+#[test]
+fn a_scenario_of_tessl_is_read_with_its_task_and_files() {
+    let criteria = json!({"context": "c", "type": "weighted_checklist", "checklist": [
+        {"name": "there", "description": "A file named report.md exists under out/", "max_score": 8},
+        {"name": "meaning", "description": "report.md warns of copy numbers", "max_score": 2}]});
+    let files = MemoryFiles(vec![
+        ("task.md", "Write a report to `out/`.\n"),
+        ("scenario.json", r#"{"description": "d", "include": ["./inputs"]}"#),
+        ("inputs/a.txt", "a"),
+    ]);
+    let file = read("criteria.json", criteria.to_string().as_bytes(), &files).unwrap();
+    assert_eq!((file.dialect, &*file.cases[0].id), (EvalsDialect::Tessl, "scenario-0"));
+    assert_eq!(file.cases[0].files[0].path, "inputs/a.txt");
+    assert_eq!(
+        decided(&file),
+        [r#"{"file_exists":"out/**/report.md"}"#, "judge report.md warns of copy numbers"]
+    );
+    assert!(file.warnings[0].contains("max_score"), "{:?}", file.warnings);
+}
+
+#[test]
+fn goldens_of_deepeval_are_read_in_both_spellings() {
+    let goldens = json!([
+        {"input": "a", "expectedOutput": "b", "actualOutput": "c", "retrievalContext": []},
+        {"input": "d", "expected_tools": ["search", {"name": "read", "input_parameters": {"path": "x"}}, 7]},
+        {"turns": [], "input": "e"}]);
+    let file = read("goldens.json", goldens.to_string().as_bytes(), &()).unwrap();
+    assert_eq!(
+        decided(&file),
+        [
+            "judge The answer is as expected: b",
+            r#"{"tool_called":"search"}"#,
+            r#"{"tool_called":{"arguments":{"path":"x"},"name":"read"}}"#,
+            "unknown it names no tool",
+        ]
+    );
+    assert_eq!(file.refused.len(), 1);
+}
+
 #[test]
 fn a_conversation_that_cannot_be_played_is_refused() {
     let message = |role: &str, content: &str| json!({"role": role, "content": content});

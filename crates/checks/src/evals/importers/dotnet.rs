@@ -130,7 +130,7 @@ fn read_case(
         }
     }
     for sentence in item.texts("rubric") {
-        case.demands.push(CaseDemand::sentence(sentence));
+        case.demands.push(CaseDemand::sentence_of(&case.prompt, sentence));
     }
     let limits = item.fields("constraints");
     let limits = limits.as_ref().unwrap_or(item);
@@ -274,7 +274,7 @@ fn read_grader(grader: &Fields<'_>, case: &mut EvalCase) {
         // Stands for the rubric of the stimulus, or has a question of its own.
         "prompt" => {
             if let Some(sentence) = config.text("prompt") {
-                case.demands.push(CaseDemand::sentence(sentence));
+                case.demands.push(CaseDemand::sentence_of(&case.prompt, sentence));
             }
             return;
         }

@@ -296,7 +296,7 @@ fn read_judge(judge: &Fields<'_>, case: &mut EvalCase) {
         "agent_judge" => {
             case.demands.extend(not_texts(judge, &["criteria"]));
             for sentence in judge.texts("criteria") {
-                case.demands.push(CaseDemand::sentence(sentence));
+                case.demands.push(CaseDemand::sentence_of(&case.prompt, sentence));
             }
         }
         "script" => {
