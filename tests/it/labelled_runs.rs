@@ -41,7 +41,7 @@ fn the_table_of_outcomes_follows_from_the_runs() {
     let is_build_alone = |run: &Run| run.outcome == TaskOutcome::Claimed && run.signs == build;
     let of = |outcome| move |run: &Run| run.outcome == outcome;
     let rows: [(&str, Filter<'_>); 6] = [
-        ("`verified`", &of(TaskOutcome::Verified)),
+        ("`checks_passed`", &of(TaskOutcome::ChecksPassed)),
         ("`contradicted`", &of(TaskOutcome::Contradicted)),
         ("`claimed`", &of(TaskOutcome::Claimed)),
         ("of them after a build that passed", &is_build_alone),
@@ -61,7 +61,7 @@ fn the_table_of_outcomes_follows_from_the_runs() {
         );
         eprintln!("{row}");
         missing.extend((!docs.contains(&row)).then_some(row));
-        if name == "`verified`" {
+        if name == "`checks_passed`" {
             assert!(succeeded * 10 >= own.len() * 8, "{succeeded} of {}", own.len());
         }
     }

@@ -218,7 +218,7 @@ fn outcomes_of_labelled_runs() {
             format!("| `{outcome}` | {} | {succeeded}{} |", own.len(), worth.unwrap_or_default());
         eprintln!("{row}");
         missing.extend((!docs.contains(&row)).then_some(row));
-        if outcome == TaskOutcome::Verified && !own.is_empty() {
+        if outcome == TaskOutcome::ChecksPassed && !own.is_empty() {
             assert!(succeeded * 10 >= own.len() * 8, "{succeeded} of {}", own.len());
         }
     }
@@ -270,7 +270,7 @@ fn errors_and_outcomes_of_recorded_sessions() {
                 .entry(format!("{} {kind} {}", record.details.agent, record.outcome))
                 .or_default() += 1;
             let decided =
-                matches!(record.outcome, TaskOutcome::Verified | TaskOutcome::Contradicted);
+                matches!(record.outcome, TaskOutcome::ChecksPassed | TaskOutcome::Contradicted);
             assert!(!decided || !record.details.outcome_evidence.is_empty(), "{record:?}");
             if decided {
                 eprintln!(

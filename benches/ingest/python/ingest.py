@@ -52,7 +52,7 @@ TASKS = [
     ("data_analysis", re.compile(r"\b(analy[sz](e[sd]?|ing)( \w+){0,3} data|data analysis|process(es|ed|ing)?( \w+){0,2} files?|pars(e[sd]?|ing))\b", re.I)),
     ("infrastructure", re.compile(r"\b(servers?|docker|kubernetes)\b", re.I)),
 ]
-OUTCOMES = ("verified", "contradicted", "claimed", "unknown")
+OUTCOMES = ("checks_passed", "contradicted", "claimed", "unknown")
 ASKING = {
     "AskUserQuestion", "ask_followup_question", "ask_user", "ask_user_question", "clarify",
     "request_user_input",

@@ -1,4 +1,4 @@
-"""What became of the task of a session: verified, contradicted, claimed or unknown, by the rules of
+"""What became of the task of a session: checks_passed, contradicted, claimed or unknown, by the rules of
 outcome/track.rs and outcome/output.rs. Verifiers are left out: these formats have none.
 """
 
@@ -143,13 +143,13 @@ class Outcome:
             if not self.passed or self.failed[-1][2] > self.passed[-1][2]:
                 return "contradicted"
         if self.is_merged:
-            return "verified"
+            return "checks_passed"
         if not self.has_changed or self.failed:
             return settled
         # That it builds says little of what it does.
         is_proved = any(kind == "ci" or (kind == "tests" and not is_own)
                         for kind, _, _, is_own in self.passed)
-        return "verified" if is_proved else settled
+        return "checks_passed" if is_proved else settled
 
 
 def base_name(path):

@@ -16,6 +16,7 @@ use super::text::Text;
 use super::time::Moment;
 use crate::entry::FormatEntry;
 use crate::lines::without_mark;
+use crate::verified::{VerificationBasis, VerifiedVersion};
 
 /// Prefix of the first line of each run.
 pub(super) const RUN_PREFIX: &str = "# aider chat started at ";
@@ -38,6 +39,11 @@ const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Ma
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
     bytes: |start, _| without_mark(start).trim_ascii_start().starts_with(RUN_PREFIX.as_bytes()),
+    verified: Some(VerifiedVersion {
+        agent: "aider",
+        version: "0.86.1",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 

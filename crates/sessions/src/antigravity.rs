@@ -199,8 +199,9 @@ fn exit_code(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::mutation::survives_damage;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
@@ -215,10 +216,8 @@ mod tests {
     #[test]
     fn the_fixture_has_its_counted_totals() {
         let path = "/h/.gemini/antigravity/brain/s-1/.system_generated/logs/transcript.jsonl";
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::bytes(path, FIXTURE), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::Antigravity, 1));
-        let session = collector.into_sessions().remove(0);
+        let session =
+            only_session(SessionFormat::Antigravity, &SessionSource::bytes(path, FIXTURE));
         assert_eq!((session.head.id.as_str(), session.head.agent.as_str()), ("s-1", "antigravity"));
         let said: Vec<_> = session
             .events

@@ -222,9 +222,10 @@ impl PrintedResult {
 
 #[cfg(test)]
 mod tests {
+    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
     use super::super::mutation::survives_damage;
-    use super::super::{Session, SessionCollector, SessionFormat, read};
+    use super::super::{Session, SessionFormat};
     use super::*;
 
     /// 2 model calls on 3 lines, 1 call that failed.
@@ -237,10 +238,7 @@ mod tests {
 "#;
 
     fn session(name: &str, text: &str) -> Session {
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::bytes(name, text), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::ClaudePrint, 1));
-        collector.into_sessions().remove(0)
+        only_session(SessionFormat::ClaudePrint, &SessionSource::bytes(name, text))
     }
 
     #[test]

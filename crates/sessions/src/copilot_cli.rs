@@ -13,6 +13,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag, LenientList, LenientObject};
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
+use crate::verified::{VerificationBasis, VerifiedVersion};
 
 /// Record types that identify the format.
 const TYPES: [&str; 5] = [
@@ -32,6 +33,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
         roots: &[HomeRoot::Home(".copilot")],
         parts: &["session-state", "history-session-state"],
     }],
+    verified: Some(VerifiedVersion {
+        agent: "copilot-cli",
+        version: "0.0.400",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 

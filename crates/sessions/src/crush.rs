@@ -141,9 +141,10 @@ fn send_message([role, parts, model, time]: [&str; 4], feed: &mut SessionFeed<'_
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
     use super::super::sqlite::tests::database;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     #[test]
@@ -163,10 +164,7 @@ mod tests {
                  ('m3','s1','tool','[{"type":"tool_result","data":{"tool_call_id":"c1","name":"bash","content":"no such file","is_error":true}}]','',1767225603),
                  ('m4','s1','assistant','[{"type":"text","data":{"text":"None."}},{"type":"finish","data":{"reason":"canceled"}}]','m-1',1767225604);"#],
         );
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::Crush, 1));
-        let session = collector.into_sessions().remove(0);
+        let session = only_session(SessionFormat::Crush, &SessionSource::file(path));
         assert_eq!(session.head.usage, Some(TokenCounts { input: 10, output: 5, cached: 0 }));
         let said: Vec<_> = session
             .events

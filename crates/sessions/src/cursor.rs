@@ -216,8 +216,9 @@ impl<'a> CursorTool<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::sqlite::tests::database;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     #[test]
@@ -238,10 +239,7 @@ mod tests {
                  ('bubbleId:c1:b4','{"type":2,"toolFormerData":{"toolCallId":"t3","name":"edit_file","status":"completed","userDecision":"rejected"}}'),
                  ('bubbleId:c1:b5','{"type":2,"text":"It fails.","tokenCount":{"inputTokens":10,"outputTokens":5}}');"#],
         );
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::CursorState, 1));
-        let session = collector.into_sessions().remove(0);
+        let session = only_session(SessionFormat::CursorState, &SessionSource::file(path));
         assert_eq!((session.head.id.as_str(), session.head.models[0].as_str()), ("c1", "m-1"));
         let results: Vec<_> = session
             .events

@@ -162,9 +162,10 @@ fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::event::{EventOrigin, EventRole, ToolOutcome};
     use super::super::sqlite::tests::database;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn behind what the program says, 2 answers, 2 calls of which 1 failed; 1 blob
@@ -199,10 +200,7 @@ mod tests {
         statements.push(format!("INSERT INTO blobs VALUES ('root', x'{}')", hex(&root)));
         statements.push(format!("INSERT INTO meta VALUES ('0', '{}')", hex(about.as_bytes())));
         database(&path, &statements);
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::CursorStore, 1));
-        let session = collector.into_sessions().remove(0);
+        let session = only_session(SessionFormat::CursorStore, &SessionSource::file(path));
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.agent.as_str()), ("a-1", "cursor"));
         assert_eq!((head.models[0].as_str(), head.unknown_blocks.total()), ("m-1", 1));

@@ -7,6 +7,7 @@ pub(crate) use super::naming::IdSource;
 use super::naming::SessionNaming;
 use super::outline::JsonOutline;
 use super::source::SessionSource;
+use super::verified::VerifiedVersion;
 
 /// Reads every session of a source. Only a source that cannot be read at all is an error; damage is
 /// recorded in the notes of the feed.
@@ -39,6 +40,8 @@ pub(crate) struct FormatEntry {
     pub(crate) folders: &'static [AgentFolders],
     /// True if the agent stores one session in several places that differ in details.
     pub(crate) has_several_stores: bool,
+    /// The newest version of the agent whose files were verified, if they state one.
+    pub(crate) verified: Option<VerifiedVersion>,
 }
 
 impl FormatEntry {
@@ -56,6 +59,7 @@ impl FormatEntry {
             ids: IdSource::Content,
             folders: &[],
             has_several_stores: false,
+            verified: None,
         }
     }
 

@@ -133,6 +133,11 @@ pub enum EventMark {
     Compacted,
     /// The model provider failed.
     ApiError,
+    /// The agent's program states that a file was changed by other hands since the agent last
+    /// touched it; the text is its path.
+    FileEdited,
+    /// The person undid the agent's change of a file; the text is its path.
+    EditUndone,
     /// An external verifier, such as a benchmark's, accepted the result.
     VerifierPassed,
     /// An external verifier rejected the result.

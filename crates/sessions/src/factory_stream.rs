@@ -174,8 +174,9 @@ impl DroidRun {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::mutation::survives_damage;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 model calls, 1 call that failed.
@@ -192,10 +193,8 @@ mod tests {
 
     #[test]
     fn the_fixture_has_its_counted_totals() {
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::bytes("run.jsonl", FIXTURE), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::FactoryStream, 1));
-        let session = collector.into_sessions().remove(0);
+        let session =
+            only_session(SessionFormat::FactoryStream, &SessionSource::bytes("run.jsonl", FIXTURE));
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.cwd.as_deref()), ("s-1", Some("/w")));
         assert_eq!(head.usage, Some(TokenCounts { input: 12, output: 3, cached: 4 }));

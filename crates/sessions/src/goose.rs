@@ -120,9 +120,10 @@ fn send_message([role, content, time, metadata]: [&str; 4], feed: &mut SessionFe
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
     use super::super::sqlite::tests::database;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     #[test]
@@ -147,10 +148,7 @@ mod tests {
                  ('20260101_1','assistant','[{"type":"text","text":"There."}]',1767225604);"#,
             ],
         );
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::Goose, 1));
-        let session = collector.into_sessions().remove(0);
+        let session = only_session(SessionFormat::Goose, &SessionSource::file(path));
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.models[0].as_str()), ("20260101_1", "m-1"));
         assert_eq!(head.start.unwrap().to_string(), "2026-01-01T00:00:00Z");

@@ -170,9 +170,10 @@ impl GrokRow<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
     use super::super::mutation::survives_damage;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 1 human turn, 2 model calls, 1 call that failed.
@@ -193,10 +194,7 @@ mod tests {
         std::fs::write(&path, FIXTURE).unwrap();
         let about = r#"{"info":{"id":"s-1","cwd":"/w"},"created_at":"2026-04-29T20:05:00Z"}"#;
         std::fs::write(path.with_file_name("summary.json"), about).unwrap();
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::file(path), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::Grok, 1));
-        let session = collector.into_sessions().remove(0);
+        let session = only_session(SessionFormat::Grok, &SessionSource::file(path));
         let head = &session.head;
         assert_eq!((head.id.as_str(), head.cwd.as_deref()), ("s-1", Some("/w")));
         assert_eq!(

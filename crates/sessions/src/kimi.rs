@@ -16,6 +16,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::verified::{VerificationBasis, VerifiedVersion};
 
 /// Types of records of Kimi Code that identify the format.
 const TYPES: [&str; 4] = ["turn.prompt", "turn.steer", "context.append_loop_event", "usage.record"];
@@ -48,6 +49,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
             parts: &["sessions"],
         },
     ],
+    verified: Some(VerifiedVersion {
+        agent: "kimi",
+        version: "0.9",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 
@@ -357,8 +363,9 @@ impl KimiWire {
 
 #[cfg(test)]
 mod tests {
+    use super::super::collected::only_session;
     use super::super::mutation::survives_damage;
-    use super::super::{Session, SessionCollector, SessionFormat, read};
+    use super::super::{Session, SessionFormat};
     use super::*;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
@@ -394,10 +401,7 @@ mod tests {
 "#;
 
     fn session(path: &str, text: &str) -> Session {
-        let mut collector = SessionCollector::default();
-        let reading = read(&SessionSource::bytes(path, text), &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::Kimi, 1));
-        collector.into_sessions().remove(0)
+        only_session(SessionFormat::Kimi, &SessionSource::bytes(path, text))
     }
 
     #[test]

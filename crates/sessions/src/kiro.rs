@@ -281,8 +281,9 @@ fn result<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::collected::only_session;
     use super::super::mutation::survives_damage;
-    use super::super::{Session, SessionCollector, SessionFormat, read};
+    use super::super::{Session, SessionFormat};
     use super::*;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
@@ -302,10 +303,7 @@ mod tests {
 "#;
 
     fn session(source: &SessionSource) -> Session {
-        let mut collector = SessionCollector::default();
-        let reading = read(source, &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::Kiro, 1));
-        collector.into_sessions().remove(0)
+        only_session(SessionFormat::Kiro, source)
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod any_json;
 mod blocks;
 mod bounded;
 mod collect;
+#[cfg(test)]
+mod collected;
 mod compressed;
 mod condense;
 mod content;
@@ -98,7 +100,9 @@ pub use lineage::SessionLineage;
 pub use source::SessionSource;
 pub use text::Text;
 pub use unknown::UnknownBlocks;
-pub use verified::{VERIFIED, is_newer, newer_than_verified};
+pub use verified::{
+    VerificationBasis, VerifiedVersion, is_newer, newer_than_verified, verified_versions,
+};
 
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]

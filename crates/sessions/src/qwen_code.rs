@@ -19,6 +19,7 @@ use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientInt, LenientObject};
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::verified::{VerificationBasis, VerifiedVersion};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -33,6 +34,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
         roots: &[HomeRoot::Home(".qwen")],
         parts: &["projects"],
     }],
+    verified: Some(VerifiedVersion {
+        agent: "qwen-code",
+        version: "0.9.0",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 

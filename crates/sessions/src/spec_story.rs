@@ -367,8 +367,9 @@ fn arguments_in(plain: &str) -> Text<'static> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionFormat;
+    use super::super::collected::only_session;
     use super::super::mutation::survives_damage;
-    use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 
     /// 2 human turns, 3 calls, of which one states an exit code and one that it failed.
@@ -444,10 +445,7 @@ thanks
     #[test]
     fn the_fixture_has_its_counted_totals() {
         let source = SessionSource::bytes("2026-04-29_20-05-00Z-fix.md", FIXTURE);
-        let mut collector = SessionCollector::default();
-        let reading = read(&source, &mut collector).unwrap();
-        assert_eq!((reading.format, reading.sessions), (SessionFormat::SpecStory, 1));
-        let session = collector.into_sessions().remove(0);
+        let session = only_session(SessionFormat::SpecStory, &source);
         let head = &session.head;
         assert_eq!(head.id, "5c7d5c23-0000-4000-8000-00000000c0de");
         assert_eq!((head.agent.as_str(), head.models.len()), ("claude-code", 1));

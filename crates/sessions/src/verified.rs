@@ -1,13 +1,47 @@
-//! The newest version of each agent whose real files were read and compared with what they hold.
-//! Files of a newer version are read too, and may hold records that no reader knows yet.
+//! The newest version of each agent whose files were read and compared with what they hold. Files of
+//! a newer version are read too, and may hold records that no reader knows yet.
 
-/// Agents that record their version, with the newest verified one.
-pub const VERIFIED: [(&str, &str); 2] = [("claude-code", "2.1.132"), ("codex", "0.146.0")];
+use serde::Serialize;
+use strum::{Display, IntoStaticStr, VariantArray as _};
+
+use super::SessionFormat;
+
+/// The newest verified version of an agent; each format declares that of its own agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct VerifiedVersion {
+    /// Agent, as sessions name it.
+    pub agent: &'static str,
+    /// The version, as its files state it.
+    pub version: &'static str,
+    /// What was read.
+    pub basis: VerificationBasis,
+}
+
+/// What the reader of a format was compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Display, IntoStaticStr)]
+pub enum VerificationBasis {
+    /// Files that the agent wrote.
+    #[strum(serialize = "real files")]
+    RealFiles,
+    /// Files that another project trimmed or wrote for its own tests.
+    #[strum(serialize = "files of another project's tests")]
+    ForeignFixtures,
+    /// Files that were written after the agent's source or documents.
+    #[strum(serialize = "own fixture")]
+    OwnFixture,
+}
+
+/// Returns the newest verified version of every agent that records its version.
+pub fn verified_versions() -> impl Iterator<Item = VerifiedVersion> {
+    SessionFormat::VARIANTS.iter().filter_map(|format| format.entry().verified)
+}
 
 /// Returns the newest verified version of an agent, if `version` is newer.
-pub fn newer_than_verified(agent: &str, version: &str) -> Option<&'static str> {
-    let (_, verified) = VERIFIED.iter().find(|(known, _)| *known == agent)?;
-    is_newer(version, verified).then_some(verified)
+pub fn newer_than_verified(agent: &str, version: &str) -> Option<VerifiedVersion> {
+    let verified = verified_versions().find(|known| known.agent == agent)?;
+    is_newer(version, verified.version).then_some(verified)
 }
 
 /// Returns true if a version is newer than another one: number by number.
@@ -26,6 +60,8 @@ fn numbers(version: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -41,8 +77,18 @@ mod tests {
         }
         assert!(!is_newer("2.1.132", "2.1.132") && !is_newer("2.1.132-beta", "2.1.132"));
         assert!(!is_newer("", "0.1") && !is_newer("unknown", "0.1"));
-        assert_eq!(newer_than_verified("claude-code", "99.0"), Some("2.1.132"));
-        assert_eq!(newer_than_verified("claude-code", "1.0"), None);
-        assert_eq!(newer_than_verified("other", "99"), None);
+        let newer = |agent, version| newer_than_verified(agent, version).map(|it| it.version);
+        let known = verified_versions().find(|known| known.agent == "claude-code").unwrap();
+        assert_eq!(newer("claude-code", "99.0"), Some(known.version));
+        assert_eq!(newer("claude-code", "1.0"), None);
+        assert_eq!(newer("other", "99"), None);
+    }
+
+    #[test]
+    fn an_agent_has_one_newest_version() {
+        let agents: Vec<&str> = verified_versions().map(|known| known.agent).collect();
+        let distinct: BTreeSet<&&str> = agents.iter().collect();
+        assert_eq!(agents.len(), distinct.len(), "{agents:?}");
+        assert!(verified_versions().all(|known| !numbers(known.version).is_empty()));
     }
 }

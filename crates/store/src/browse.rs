@@ -109,7 +109,7 @@ const NULLS_BY: &str = "COALESCE(session_id, '')";
 /// SQL expression for [`SessionSort::Worst`].
 const WORST: &str = "CASE WHEN COALESCE(session_kind, 'task') <> 'task' THEN -1 \
      ELSE 10000 * CASE outcome WHEN 'contradicted' THEN 3 WHEN 'claimed' THEN 1 \
-     WHEN 'verified' THEN 0 ELSE 2 END \
+     WHEN 'checks_passed' THEN 0 ELSE 2 END \
      + CASE WHEN total_errors > 9999 THEN 9999 ELSE total_errors END END";
 
 record!(SessionRow, "session_grades", {

@@ -1,6 +1,6 @@
 //! The table `session_files`: the result for each file, so that unchanged files are not read again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -91,9 +91,13 @@ pub struct KnownFile {
 }
 
 impl Store {
-    /// Returns all scanned files by path, where `rules` are the current ones. Files that other
-    /// files caused to be read again have no rules and are left out.
-    pub async fn known_files(&self, rules: &str) -> Result<HashMap<String, KnownFile>, StoreError> {
+    /// Calls `each` with every scanned file and its path, where `rules` are the current ones, in any
+    /// order. Files that other files caused to be read again have no rules and are left out.
+    pub async fn for_each_known_file(
+        &self,
+        rules: &str,
+        mut each: impl FnMut(String, KnownFile),
+    ) -> Result<(), StoreError> {
         let query = "SELECT path, size, modified_ns, digest, rules FROM session_files \
                      WHERE rules IS NOT NULL";
         let read = |row: &Columns<'_>| {
@@ -104,9 +108,10 @@ impl Store {
                 digest: row.get("digest")?,
                 by_these_rules: row.get::<String>("rules")? == rules,
             };
-            Ok((row.get("path")?, known))
+            each(row.get("path")?, known);
+            Ok(())
         };
-        Ok(self.fetch(query, [], read).await?.items.into_iter().collect())
+        self.fetch(query, [], read).await.map(drop)
     }
 
     /// Returns the record of one file.

@@ -53,6 +53,7 @@ const MIGRATIONS: &[Change] = changes![
     "0017_session_labels",
     "0018_pattern_days",
     "0019_dates",
+    "0020_checks_passed",
 ];
 
 impl Change {

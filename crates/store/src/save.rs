@@ -41,7 +41,7 @@ impl Store {
     /// then the one whose path sorts first. If a session continues another, the longer one is
     /// stored. Every dropped grade is returned, and a file without any other grade is recorded as
     /// [`FileOutcome::Duplicate`], whether it was saved earlier or now. When a session loses its
-    /// grade, files that had lost against it must be read again: [`Store::known_files`] omits them.
+    /// grade, files that had lost against it must be read again: [`Store::for_each_known_file`] omits them.
     pub async fn save(&self, batch: &[FileResult]) -> Result<Vec<DroppedGrade>, StoreError> {
         let mut lost = Vec::new();
         if batch.is_empty() {

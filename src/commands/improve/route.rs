@@ -1,9 +1,10 @@
-//! `selftest improve route`: results by task type, and the tier of models that each needs.
+//! `selftest improve route`: what was seen of each type of task, its score, and the tier of models
+//! that it needs.
 
 use selftest_app::AppError;
 use selftest_grading::grade::TaskType;
 use selftest_grading::report::improvement;
-use selftest_service::grader::routing;
+use selftest_service::grader::{routing, type_evidence};
 use selftest_store::Store;
 use serde_json::json;
 
@@ -22,14 +23,19 @@ pub(super) async fn execute(
     let project = ui::open(global)?;
     let settings = project.load(Vec::new())?.config.routing;
     let opened = Store::open(&database(&project, &store.database)).await?;
-    let found = routing(&opened, &settings, task_type, agent, selftest_clock::now()).await;
+    let now = selftest_clock::now();
+    let found = routing(&opened, &settings, task_type, agent, now).await;
+    let seen = type_evidence(&opened, &settings, task_type, agent, now).await;
     opened.close().await;
-    let found = found?;
+    let (found, seen) = (found?, seen?);
     if store.json {
-        print(&format!("{:#}\n", json!(found)))?;
+        let mut all = json!(found);
+        all["evidence"] = json!(seen);
+        print(&format!("{all:#}\n"))?;
     } else if found.items.is_empty() {
         eprint("no grades of these days; `selftest grade latest` makes some\n");
     } else {
+        print(&improvement::evidence(&seen))?;
         print(&improvement::routing(&found))?;
     }
     let nothing = found.items.iter().all(|advice| advice.sessions == 0);

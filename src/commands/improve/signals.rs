@@ -1,14 +1,18 @@
 //! `selftest improve signals`: what users' messages say about the answers that they got.
 
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Subcommand;
 use selftest_app::AppError;
+use selftest_grading::grade::Proportion;
+use selftest_grading::signal::measure::{LabelledMessage, SignalMeasure, measure_signals};
 use selftest_grading::signal::{MessageSignals, classify_signals};
 use selftest_service::grader::{
     GraderOptions, SignalCounts, SignalMessage, SignalScan, scan_signals,
 };
+use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 use selftest_text::redact::Redactor;
 
@@ -31,6 +35,19 @@ pub enum SignalsAction {
         /// Id of the skill that was used for the answer; copied to the output
         #[arg(long, value_name = "ID")]
         skill: Option<String>,
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure the rules on labelled messages: precision and recall, beside those of single words
+    Measure {
+        /// JSON lines with `message`, `previous`, and labels: `objection`, `gratitude`,
+        /// `repetition`, `frustration`, each true or false
+        #[arg(value_name = "FILE")]
+        labels: PathBuf,
+        /// Maximum number of misread messages to print for each signal
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        misread: usize,
         /// Print JSON instead of text
         #[arg(long)]
         json: bool,
@@ -70,6 +87,7 @@ pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exi
             })?;
             Ok(Exit::Passed)
         }
+        SignalsAction::Measure { labels, misread, json } => measure(labels, *misread, *json),
         SignalsAction::Scan { limit, sessions, json } => scan(*limit, sessions, *json, global),
     }
 }
@@ -88,6 +106,60 @@ fn read_stdin() -> Result<String, AppError> {
         ));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Most bytes of a file of labelled messages.
+const MAX_LABELS_BYTES: u64 = 64 * 1024 * 1024;
+
+fn measure(file: &Path, misread: usize, as_json: bool) -> Result<Exit, AppError> {
+    let shown = file.display();
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|file| file.take(MAX_LABELS_BYTES).read_to_string(&mut text))
+        .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let messages = lines
+        .map(|(line, at)| {
+            serde_json::from_str(line)
+                .map_err(|error| AppError::usage(anyhow!("{shown}: line {at}: {error}")))
+        })
+        .collect::<Result<Vec<LabelledMessage>, AppError>>()?;
+    let measures = measure_signals(&messages);
+    if measures.is_empty() {
+        eprint(&format!(
+            "{shown} has no labelled message\n\
+             hint: a line is {{\"message\": \"no, the other one\", \"objection\": true}}\n"
+        ));
+        return Ok(Exit::NothingRan);
+    }
+    if as_json {
+        print(&format!("{:#}\n", serde_json::json!(measures)))?;
+        return Ok(Exit::Passed);
+    }
+    let mut text = format!("{:<12} {:<6} {:<28} {}\n", "SIGNAL", "BY", "PRECISION", "RECALL");
+    for SignalMeasure { signal, rules, words, misread: wrong, .. } in &measures {
+        for (by, accuracy) in [("rules", rules), ("words", words)] {
+            let [precision, recall] = [accuracy.precision, accuracy.recall].map(|it| counted(&it));
+            text += &format!("{signal:<12} {by:<6} {precision:<28} {recall}\n");
+        }
+        for one in wrong.iter().take(misread) {
+            let what = if one.label { "missed" } else { "false alarm" };
+            text += &format!("  {what:<12} {}\n", terminal(&one.message, MAX_COLUMN));
+        }
+    }
+    print(&text)?;
+    Ok(Exit::Passed)
+}
+
+/// `45 of 50, 90 % [79, 96]`
+fn counted(share: &Proportion) -> String {
+    let counts = format!("{} of {}", share.count, share.of);
+    match share.rate.zip(share.interval) {
+        Some((rate, Interval { low, high })) => {
+            format!("{counts}, {:.0} % [{:.0}, {:.0}]", rate * 100.0, low * 100.0, high * 100.0)
+        }
+        None => counts,
+    }
 }
 
 fn classified(signals: &MessageSignals) -> String {

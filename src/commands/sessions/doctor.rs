@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use selftest_app::{AppError, Project};
 use selftest_sessions::{
     AgentHome, Event, SessionFile, SessionFormat, SessionHead, SessionSink, UnknownBlocks,
-    audit_files, is_newer, newer_than_verified,
+    VerifiedVersion, audit_files, is_newer, newer_than_verified,
 };
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
@@ -77,7 +77,7 @@ struct NewerAgent {
     /// The newest version that was found.
     version: String,
     /// The newest version whose files were verified.
-    verified: &'static str,
+    verified: VerifiedVersion,
     sessions: u64,
 }
 
@@ -255,11 +255,12 @@ fn table(places: &[Place], absent: &[&str]) -> String {
         }
         for newer in &place.newer {
             text += &format!(
-                "  {} of {} up to {}: newer than {}, the newest verified version\n",
+                "  {} of {} up to {}: newer than {}, the newest verified version (by {})\n",
                 plural(newer.sessions, "session"),
                 terminal(&newer.agent, 40),
                 terminal(&newer.version, 40),
-                newer.verified,
+                newer.verified.version,
+                newer.verified.basis,
             );
         }
         if place.bad_records + place.ignored_records > 0 {

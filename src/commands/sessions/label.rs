@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
+use std::path::Path;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use selftest_app::find_grade;
 use selftest_app::{AppError, Project};
 use selftest_grading::grade::beside::session_names;
 use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
-use selftest_grading::grade::state_table::{StateTable, state_table};
+use selftest_grading::grade::outcome_table::{OutcomeTable, outcome_table};
 use selftest_grading::grade::{
     GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
 };
@@ -34,31 +35,10 @@ pub(super) async fn label(
 ) -> Result<Exit, AppError> {
     let store = Store::open(&database(project, &args.database)).await?;
     let labels = match &args.labels {
-        Some(file) => {
-            let path = project.path(file);
-            let mut text = String::new();
-            let read = std::fs::File::open(&path)
-                .and_then(|file| file.take(session_label::MAX_FILE).read_to_string(&mut text));
-            let shown = file.display();
-            read.map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
-            let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-            let text = redactor.apply(&text);
-            read_labels(&text, args.least_reward, selftest_clock::now())
-                .map_err(|why| AppError::usage(anyhow!("{shown}: {why}")))?
-        }
+        Some(file) => from_file(project, file, args.least_reward, &store).await?,
         None => by_hand(args, &store).await?,
     };
-    let (labels, unclear) = match &args.labels {
-        Some(_) => matched(labels, &store).await?,
-        None => (labels, 0),
-    };
     store.add_labels(&labels).await?;
-    if unclear > 0 {
-        eprint(&format!(
-            "warning: {unclear} labels name several sessions, and none was labelled by them\n\
-             hint: name each session by its id\n"
-        ));
-    }
     let mut ungraded = 0_usize;
     for label in &labels {
         ungraded += usize::from(store.grade(&label.session_id).await?.is_none());
@@ -78,6 +58,31 @@ pub(super) async fn label(
         ));
     }
     Ok(Exit::Passed)
+}
+
+/// Reads a file of labels. Those that name several sessions are left out, which is said.
+pub(super) async fn from_file(
+    project: &Project,
+    file: &Path,
+    least_reward: f64,
+    store: &Store,
+) -> Result<Vec<SessionLabel>, AppError> {
+    let mut text = String::new();
+    let read = std::fs::File::open(project.path(file))
+        .and_then(|file| file.take(session_label::MAX_FILE).read_to_string(&mut text));
+    let shown = file.display();
+    read.map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    let labels = read_labels(&redactor.apply(&text), least_reward, selftest_clock::now())
+        .map_err(|why| AppError::usage(anyhow!("{shown}: {why}")))?;
+    let (labels, unclear) = matched(labels, store).await?;
+    if unclear > 0 {
+        eprint(&format!(
+            "warning: {unclear} labels name several sessions, and none was labelled by them\n\
+             hint: name each session by its id\n"
+        ));
+    }
+    Ok(labels)
 }
 
 /// Replaces the names of sessions in labels by their ids: a label may name a session by its file or
@@ -136,7 +141,7 @@ struct OfProject<'a> {
     project: Option<&'a str>,
     estimate: SuccessEstimate,
     /// Success by what was seen of each session.
-    states: StateTable,
+    seen: OutcomeTable,
     /// The least probable successes first.
     doubtful: Vec<Doubtful<'a>>,
 }
@@ -155,7 +160,7 @@ pub(super) async fn estimates(
 ) -> Result<Exit, AppError> {
     let store = Store::open(&database(project, &args.database)).await?;
     let grades = store.latest_grades(u64::from(u32::MAX), None).await?.items;
-    let labels = labels(&store).await?;
+    let labels = stored(&store).await?;
     store.close().await;
     let mut projects: BTreeMap<Option<&str>, Vec<&GradeRecord>> = BTreeMap::new();
     for grade in grades.iter().filter(|grade| grade.is_task()) {
@@ -190,7 +195,7 @@ pub(super) async fn estimates(
         let doubtful = one.doubtful.iter();
         let doubtful: Vec<_> =
             doubtful.map(|one| (one.session_id, one.title, one.probability)).collect();
-        print(&report::render_estimate(one.project, &one.estimate, &one.states, &doubtful))?;
+        print(&report::render_estimate(one.project, &one.estimate, &one.seen, &doubtful))?;
     }
     Ok(Exit::Passed)
 }
@@ -198,25 +203,14 @@ pub(super) async fn estimates(
 fn of_project<'a>(
     project: Option<&'a str>,
     grades: &[&'a GradeRecord],
-    labels: &BTreeMap<String, SessionLabel>,
+    labels: &'a BTreeMap<String, SessionLabel>,
     args: &EstimateArgs,
 ) -> OfProject<'a> {
-    // A person's word counts before that of a verifier in the session's file.
-    let success = |grade: &GradeRecord| {
-        labels.get(&grade.session_id).map(|label| label.success).or(grade.verdict())
-    };
-    let labelled = grades.iter().filter_map(|grade| {
-        let success = success(grade)?;
-        let named = labels.get(&grade.session_id).and_then(|label| label.task.as_deref());
-        // The same request is the same task.
-        let task = named.or(grade.task_summary.as_deref()).unwrap_or(&grade.session_id);
-        Some(LabelledGrade { grade, success, task })
-    });
-    let labelled: Vec<LabelledGrade<'_>> = labelled.collect();
-    let (estimate, states) = (estimate(&labelled), state_table(&labelled));
+    let labelled = labelled(grades, labels);
+    let (estimate, seen) = (estimate(&labelled), outcome_table(&labelled));
     let mut doubtful = Vec::new();
     if let SuccessEstimate::Fitted(fit) = &estimate {
-        let others = grades.iter().filter(|grade| success(grade).is_none());
+        let others = grades.iter().filter(|grade| success(grade, labels).is_none());
         doubtful = others
             .filter_map(|grade| {
                 let probability = fit.probability(grade)?;
@@ -227,11 +221,31 @@ fn of_project<'a>(
         doubtful.sort_by(|a, b| a.probability.total_cmp(&b.probability));
         doubtful.truncate(args.limit);
     }
-    OfProject { project, estimate, states, doubtful }
+    OfProject { project, estimate, seen, doubtful }
+}
+
+/// Returns the grades whose success is known.
+pub(super) fn labelled<'a>(
+    grades: &[&'a GradeRecord],
+    labels: &'a BTreeMap<String, SessionLabel>,
+) -> Vec<LabelledGrade<'a>> {
+    let known = grades.iter().filter_map(|&grade| {
+        let success = success(grade, labels)?;
+        let named = labels.get(&grade.session_id).and_then(|label| label.task.as_deref());
+        // The same request is the same task.
+        let task = named.or(grade.task_summary.as_deref()).unwrap_or(&grade.session_id);
+        Some(LabelledGrade { grade, success, task })
+    });
+    known.collect()
+}
+
+/// A label counts before a verifier in the session's file.
+fn success(grade: &GradeRecord, labels: &BTreeMap<String, SessionLabel>) -> Option<bool> {
+    labels.get(&grade.session_id).map(|label| label.success).or(grade.verdict())
 }
 
 /// The newest label of each session: overrides of `task_completed` are labels too.
-async fn labels(store: &Store) -> Result<BTreeMap<String, SessionLabel>, AppError> {
+pub(super) async fn stored(store: &Store) -> Result<BTreeMap<String, SessionLabel>, AppError> {
     let rows = store.labels().await?;
     if rows.unreadable > 0 {
         eprint(&format!("warning: {} cannot be read\n", plural(rows.unreadable, "label")));

@@ -6,6 +6,7 @@ mod export;
 mod label;
 mod list;
 mod named;
+mod outcomes;
 mod search;
 mod show;
 
@@ -18,6 +19,7 @@ use doctor::doctor;
 use export::export;
 use list::list;
 use named::NamedSession;
+use outcomes::{OutcomesArgs, outcomes};
 use search::{Asked, search};
 use selftest_app::AppError;
 use selftest_grading::report::transcript::TranscriptOptions;
@@ -118,6 +120,8 @@ pub enum SessionsAction {
     },
     /// Label whether the tasks of graded sessions succeeded, one by one or from a file
     Label(SessionLabelArgs),
+    /// Show how often labelled tasks had succeeded by what was seen of them: precision, recall, lift
+    Outcomes(OutcomesArgs),
     /// Estimate which tasks succeeded, from the labels of each project
     Estimate(EstimateArgs),
 }
@@ -231,6 +235,7 @@ pub(super) async fn execute(
             export(&named, &roots, *format, target.as_deref(), &prices, &redactor)
         }
         SessionsAction::Label(given) => label::label(&project, given, as_json).await,
+        SessionsAction::Outcomes(wanted) => outcomes(&project, wanted, as_json).await,
         SessionsAction::Estimate(wanted) => label::estimates(&project, wanted, as_json).await,
         SessionsAction::Search {
             words,

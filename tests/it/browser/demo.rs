@@ -135,10 +135,12 @@ pub(super) fn session(number: u64) -> GradeRecord {
             evidence: evidence(done, errors, calls),
             state: OutcomeState::Unknown,
             own_state: None,
+            own_outcome: None,
             outcome_evidence: outcome_evidence(outcome(number, done), calls),
             results: Vec::new(),
             corrections: u64::from(!done),
             lineage: selftest_sessions::SessionLineage::default(),
+            foreign_edits: 0,
             rewinds: u64::from(chance(number, 12, 9) == 0),
             spent: vec![ModelTokens {
                 model: Some("claude-sonnet-4-5".to_owned()),
@@ -162,7 +164,7 @@ fn outcome(number: u64, done: bool) -> TaskOutcome {
         (false, 0) => TaskOutcome::Unknown,
         (false, _) => TaskOutcome::Contradicted,
         (true, 0) => TaskOutcome::Claimed,
-        (true, _) => TaskOutcome::Verified,
+        (true, _) => TaskOutcome::ChecksPassed,
     }
 }
 
@@ -170,7 +172,7 @@ fn outcome_evidence(outcome: TaskOutcome, calls: u64) -> Vec<OutcomeEvidence> {
     let one =
         |sign, words: &str| OutcomeEvidence { sign, event: calls * 2 - 3, words: words.to_owned() };
     match outcome {
-        TaskOutcome::Verified => {
+        TaskOutcome::ChecksPassed => {
             vec![one(OutcomeSign::TestsPassed, "cargo test --workspace")]
         }
         TaskOutcome::Contradicted => {

@@ -105,7 +105,7 @@ fn rewards_in_a_file_are_verdicts_and_labels() {
     let workspace = Workspace::new().file("runs.json", format!("[{runs}]"));
     let _ = workspace.clone().args(["grade", "file", "runs.json"]).run().exit(0);
     let rows = "SELECT outcome FROM session_grades ORDER BY session_id";
-    assert_eq!(workspace.sql(rows), [["verified"], ["contradicted"], ["claimed"]]);
+    assert_eq!(workspace.sql(rows), [["checks_passed"], ["contradicted"], ["claimed"]]);
     let run = workspace.clone().args(["grade", "show", "runs#2"]).run().exit(0);
     let _ =
         run.stdout_contains("a verifier found the task not done").stdout_contains("reward: 0.0");
@@ -137,4 +137,45 @@ fn what_cannot_be_a_label_is_said() {
     let words = ["sessions", "estimate", "--project", "/nowhere"];
     let run = workspace.args(words).run().exit(2);
     assert!(run.stderr.contains("no graded session is of the project /nowhere"), "{}", run.stderr);
+}
+
+/// Precision, recall and lift of each outcome, by the folder of the runs, beside the last message.
+#[test]
+fn outcomes_of_labelled_runs_are_compared_with_the_base_rate() {
+    let mut workspace = Workspace::new();
+    let mut labels = String::new();
+    for number in 0..12 {
+        let name = id(number);
+        let success = number % 3 == 0;
+        let session = if number < 6 { Recording::success(&name) } else { Recording::stuck(&name) };
+        let folder = if number % 2 == 0 { "even" } else { "odd" };
+        workspace = workspace.file(&format!("runs/{folder}/{name}.jsonl"), session.text());
+        let _ = writeln!(labels, r#"{{"session_id": "{name}", "success": {success}}}"#);
+    }
+    let workspace = workspace.file("labels.jsonl", labels);
+    let _ = workspace.clone().args(["grade", "latest", "100", "--source", "runs"]).run().exit(0);
+    let outcomes =
+        |words: &[&str]| workspace.clone().args([&["sessions", "outcomes"], words].concat()).run();
+    let run = outcomes(&[]).exit(4);
+    assert!(run.stderr.contains("no graded session has a label"), "{}", run.stderr);
+
+    let json = outcomes(&["--labels", "labels.jsonl", "--by", "folder", "--json"]).exit(0).json();
+    let sources: Vec<&str> =
+        json.as_array().unwrap().iter().map(|one| one["source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["even", "odd"]);
+    assert_eq!((&json[0]["all"]["count"], &json[0]["all"]["of"]), (&2.into(), &6.into()));
+    let named = |name: &str| {
+        let rows = json[0]["outcomes"].as_array().unwrap();
+        rows.iter().find(|row| row["seen"] == name).unwrap()
+    };
+    assert_eq!(named("checks_passed")["succeeded"]["of"], 0, "{json:#}");
+    assert_eq!(named("checks_passed")["lift"], serde_json::Value::Null);
+    assert_eq!(named("claimed")["succeeded"]["of"], 3, "{json:#}");
+    assert_eq!(json[0]["baseline"][0]["seen"], "says_done");
+
+    let run = outcomes(&["--labels", "labels.jsonl"]).exit(0);
+    let run = run.stdout_contains("not measured").stdout_contains("last words: done");
+    assert!(run.stderr.contains("beyond chance"), "{}", run.stderr);
+    // Nothing was stored.
+    let _ = outcomes(&[]).exit(4);
 }

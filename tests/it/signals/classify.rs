@@ -51,3 +51,31 @@ fn from_standard_input() {
     let run = with_input("x".repeat(1024 * 1024 + 1), &[]).run().exit(2);
     let _ = run.one_error(&["more than 1024 KiB"]);
 }
+
+/// Precision and recall on a person's own labelled messages.
+#[test]
+fn rules_are_measured_on_labelled_messages() {
+    let lines = r#"{"message": "no, i mean the other one", "previous": "add it", "objection": true}
+{"message": "it is odd somehow", "objection": true}
+
+{"message": "now a test", "objection": false, "gratitude": false}
+"#;
+    let measure = |words: &[&str]| {
+        Workspace::new()
+            .file("labels.jsonl", lines)
+            .file("bad.jsonl", "{\"objection\": true}\n")
+            .file("none.jsonl", "{\"message\": \"hi\"}\n")
+            .args([&["improve", "signals", "measure"], words].concat())
+            .run()
+    };
+    let json = measure(&["labels.jsonl", "--json"]).exit(0).json();
+    assert_eq!(json[0]["signal"], "objection");
+    assert_eq!(json[0]["rules"]["precision"]["count"], 1, "{json:#}");
+    assert_eq!(json[0]["rules"]["recall"]["of"], 2, "{json:#}");
+    let run = measure(&["labels.jsonl", "--misread", "5"]).exit(0);
+    let run = run.stdout_contains("1 of 2, 50 %");
+    let _ = run.stdout_contains("missed       it is odd somehow");
+    let _ = measure(&["bad.jsonl"]).exit(2).one_error(&["bad.jsonl: line 1: missing field"]);
+    let _ = measure(&["missing.jsonl"]).exit(2).one_error(&["cannot read missing.jsonl"]);
+    let _ = measure(&["none.jsonl"]).exit(4);
+}

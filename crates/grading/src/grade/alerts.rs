@@ -39,8 +39,9 @@ impl Default for AlertSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertMetric {
-    /// Share of tasks confirmed as done by tests, CI, a merge or a verifier.
-    Verified,
+    /// Share of tasks whose checks passed: a whole suite of tests, CI, a merge or a verifier.
+    #[serde(alias = "verified")]
+    ChecksPassed,
     /// Share of tasks that a check or a person found not done.
     Contradicted,
     /// Share of sessions that appear to have completed their task. Only in reports of earlier
@@ -111,8 +112,8 @@ impl Alerts {
             delivered_to: BTreeMap::new(),
         };
         alerts.check_outcome(
-            AlertMetric::Verified,
-            TaskOutcome::Verified,
+            AlertMetric::ChecksPassed,
+            TaskOutcome::ChecksPassed,
             TestTail::Less,
             [now, before],
         );
@@ -223,7 +224,7 @@ mod tests {
         assert!(raised(&check(&before, &before)).is_empty());
         assert!(raised(&check(&sessions(12, 12, 5, 0), &before)).is_empty());
         let fewer_done = check(&sessions(12, 4, 4, 1), &before);
-        assert_eq!(raised(&fewer_done), [AlertMetric::Verified, AlertMetric::Contradicted]);
+        assert_eq!(raised(&fewer_done), [AlertMetric::ChecksPassed, AlertMetric::Contradicted]);
         let alert = fewer_done.raised().next().unwrap();
         assert_eq!((alert.now, alert.before), (Some(0.333_333), Some(0.9)));
         assert_eq!((alert.n_now, alert.n_before), (12, 40));

@@ -294,9 +294,10 @@ pub fn apply_results(mut record: GradeRecord, results: &[&TaskResult]) -> GradeR
     };
     let state = OutcomeState::CheckedElsewhere { by: ResultSource::Verifier, result };
     record.details.own_state.get_or_insert(record.details.state);
+    record.details.own_outcome.get_or_insert(record.outcome);
     record.details.state = state;
     record.outcome = match result {
-        ElsewhereResult::Passed => TaskOutcome::Verified,
+        ElsewhereResult::Passed => TaskOutcome::ChecksPassed,
         ElsewhereResult::Failed | ElsewhereResult::Disagreed => TaskOutcome::Contradicted,
     };
     record
@@ -419,7 +420,7 @@ mod tests {
         };
         assert_eq!(
             outcome(&[&good]),
-            (TaskOutcome::Verified, "passed_elsewhere".to_owned(), Some(true))
+            (TaskOutcome::ChecksPassed, "passed_elsewhere".to_owned(), Some(true))
         );
         assert_eq!(
             outcome(&[&good, &bad]),

@@ -18,7 +18,7 @@ use selftest_models::prices::ModelPrices;
 const MAX_ROWS: usize = 10;
 /// Measures in which a portion is compared with the others.
 const MEASURES: [TaskMeasure; 3] =
-    [TaskMeasure::Verified, TaskMeasure::Contradicted, TaskMeasure::FailedCalls];
+    [TaskMeasure::ChecksPassed, TaskMeasure::Contradicted, TaskMeasure::FailedCalls];
 /// Maximum number of contradicted tasks to list.
 const MAX_NAMED: usize = 10;
 
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(
             verdicts(&split.models.items[1]),
             [
-                (TaskMeasure::Verified, DifferenceVerdict::Down),
+                (TaskMeasure::ChecksPassed, DifferenceVerdict::Down),
                 (TaskMeasure::Contradicted, DifferenceVerdict::Up),
                 (TaskMeasure::FailedCalls, DifferenceVerdict::NotTested),
             ]

@@ -14,8 +14,9 @@ use selftest_stats::{Interval, TestTail, fisher_exact, holm, mann_whitney, propo
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskMeasure {
-    /// Share of tasks confirmed as done by a check, CI or a merge.
-    Verified,
+    /// Share of tasks whose checks passed: a whole suite of tests, CI, a merge or a verifier.
+    #[serde(alias = "verified")]
+    ChecksPassed,
     /// Share of tasks that a check or a person found not done.
     Contradicted,
     /// Share of tasks in which a person corrected or stopped the agent.
@@ -105,7 +106,7 @@ impl TaskMeasure {
             MeasureValues::Each(tasks.iter().filter_map(|task| value(task)).collect())
         };
         match self {
-            TaskMeasure::Verified => share(|task| task.outcome == TaskOutcome::Verified),
+            TaskMeasure::ChecksPassed => share(|task| task.outcome == TaskOutcome::ChecksPassed),
             TaskMeasure::Contradicted => share(|task| task.outcome == TaskOutcome::Contradicted),
             TaskMeasure::Corrected => share(|task| task.details.corrections > 0),
             TaskMeasure::Recovered => {
@@ -232,15 +233,15 @@ mod tests {
 
     const RULE: SignificanceRule = SignificanceRule { alpha: 0.05, min_tasks: 10 };
 
-    fn tasks(count: usize, verified: usize, efficiency: u8) -> Vec<GradeRecord> {
+    fn tasks(count: usize, passed: usize, efficiency: u8) -> Vec<GradeRecord> {
         (0..count)
-            .map(|id| record(&id.to_string(), TaskType::General, id < verified, efficiency, 3))
+            .map(|id| record(&id.to_string(), TaskType::General, id < passed, efficiency, 3))
             .collect()
     }
 
     fn compared(own: &[GradeRecord], other: &[GradeRecord]) -> Vec<GroupDifference> {
         let (own, other): (Vec<_>, Vec<_>) = (own.iter().collect(), other.iter().collect());
-        let measures = [TaskMeasure::Verified, TaskMeasure::ToolEfficiency];
+        let measures = [TaskMeasure::ChecksPassed, TaskMeasure::ToolEfficiency];
         let mut found =
             measures.map(|measure| GroupDifference::compare(measure, &own, &other, RULE));
         GroupDifference::correct_and_decide(&mut found, RULE);

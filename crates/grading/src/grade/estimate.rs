@@ -31,7 +31,7 @@ type FeatureFn = (&'static str, fn(&GradeRecord) -> f64);
 /// Facts used as features. There are few of them for the number of labels, about one for every
 /// five.
 const FACTS: [FeatureFn; 9] = [
-    ("verified", |grade| shows_outcome(grade, TaskOutcome::Verified)),
+    ("checks_passed", |grade| shows_outcome(grade, TaskOutcome::ChecksPassed)),
     ("contradicted", |grade| shows_outcome(grade, TaskOutcome::Contradicted)),
     ("claims to be done", |grade| {
         let signs = &grade.details.outcome_evidence;

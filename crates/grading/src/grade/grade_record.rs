@@ -108,6 +108,9 @@ pub struct GradeDetails {
     /// State that the session's own events show, where a result from elsewhere outranks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_state: Option<OutcomeState>,
+    /// Outcome that the session's own events show, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_outcome: Option<TaskOutcome>,
     /// Evidence for the outcome of the task, the decisive evidence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_evidence: Vec<OutcomeEvidence>,
@@ -120,6 +123,9 @@ pub struct GradeDetails {
     /// Identity of the session's start. Stored in separate columns.
     #[serde(skip)]
     pub lineage: selftest_sessions::SessionLineage,
+    /// Number of times that a person, or a program of theirs, changed what the agent had written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub foreign_edits: u64,
     /// Number of times that the person took the conversation back to an earlier message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rewinds: u64,
@@ -311,10 +317,12 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             evidence: Vec::new(),
             state: OutcomeState::Unknown,
             own_state: None,
+            own_outcome: None,
             outcome_evidence: Vec::new(),
             results: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::SessionLineage::default(),
+            foreign_edits: 0,
             rewinds: 0,
             spent: Vec::new(),
             copied: Vec::new(),

@@ -99,7 +99,7 @@ pub fn apply(mut record: GradeRecord, overrides: &[GradeOverride]) -> GradeRecor
         // A person's grade also decides the outcome.
         if is_set && one.field == GradeField::TaskCompleted {
             record.outcome = if record.task_completed {
-                TaskOutcome::Verified
+                TaskOutcome::ChecksPassed
             } else {
                 TaskOutcome::Contradicted
             };

@@ -9,8 +9,9 @@ use super::{GradeRecord, SessionKind, TaskOutcome};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutcomeShares {
-    /// Tests, a build, CI or a merge confirm that the task is done.
-    pub verified: Proportion,
+    /// A whole suite of tests, CI, a verifier, or a merge passed the work.
+    #[serde(alias = "verified")]
+    pub checks_passed: Proportion,
     /// A check or a person found the task not done.
     pub contradicted: Proportion,
     /// Only the agent claims that the task is done.
@@ -28,10 +29,10 @@ impl OutcomeShares {
     }
 
     /// Computes the shares from the number of tasks with each outcome.
-    pub(super) fn from_counts(count: impl Fn(TaskOutcome) -> u64, tasks: u64) -> Self {
+    pub(crate) fn from_counts(count: impl Fn(TaskOutcome) -> u64, tasks: u64) -> Self {
         let share = |outcome| Proportion::new(count(outcome), tasks);
         Self {
-            verified: share(TaskOutcome::Verified),
+            checks_passed: share(TaskOutcome::ChecksPassed),
             contradicted: share(TaskOutcome::Contradicted),
             claimed: share(TaskOutcome::Claimed),
             unknown: share(TaskOutcome::Unknown),

@@ -88,8 +88,8 @@ pub struct WeeklyChange {
     /// Difference of means of 1 to 5.
     pub avg_response_quality: Option<f64>,
     /// Difference of rates of 0.0 to 1.0.
-    #[serde(default)]
-    pub verified: Option<f64>,
+    #[serde(default, alias = "verified")]
+    pub checks_passed: Option<f64>,
     /// Difference of rates of 0.0 to 1.0; above 0 is worse.
     #[serde(default)]
     pub contradicted: Option<f64>,
@@ -110,7 +110,7 @@ impl WeeklyChange {
         Self {
             avg_tool_efficiency: less(|summary| summary.avg_tool_efficiency),
             avg_response_quality: less(|summary| summary.avg_response_quality),
-            verified: less(|summary| summary.outcomes.verified.rate),
+            checks_passed: less(|summary| summary.outcomes.checks_passed.rate),
             contradicted: less(|summary| summary.outcomes.contradicted.rate),
             completion_rate: less(|summary| summary.completion_rate.rate),
             error_recovery_rate: less(|summary| summary.error_recovery_rate.rate),
@@ -270,7 +270,7 @@ impl WeeklyReport {
 
 /// Measures of a week that are tested together.
 const MEASURES: [TaskMeasure; 8] = [
-    TaskMeasure::Verified,
+    TaskMeasure::ChecksPassed,
     TaskMeasure::Contradicted,
     TaskMeasure::Corrected,
     TaskMeasure::ToolEfficiency,
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!((weeks[0].as_str(), weeks[7].as_str()), ("2026-W40", "2026-W47"));
         let raised: Vec<AlertMetric> = report.alerts.raised().map(|alert| alert.metric).collect();
         let all = [
-            AlertMetric::Verified,
+            AlertMetric::ChecksPassed,
             AlertMetric::Contradicted,
             AlertMetric::ToolEfficiency,
             AlertMetric::ErrorRate,

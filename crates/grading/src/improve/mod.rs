@@ -9,6 +9,7 @@ pub mod detect;
 pub mod disabling;
 pub mod draft;
 pub mod effectiveness;
+pub mod evidence;
 pub mod gap;
 pub mod gap_settings;
 pub mod proposal;

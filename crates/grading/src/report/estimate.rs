@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::grade::Proportion;
 use crate::grade::estimate::{FittedEstimate, SuccessEstimate};
-use crate::grade::state_table::StateTable;
+use crate::grade::outcome_table::OutcomeTable;
+use crate::report::outcomes::render_outcomes;
 use selftest_text::one_line;
 
 /// Renders the estimate for a project, followed by the least probable sessions as (ID, title,
@@ -12,7 +12,7 @@ use selftest_text::one_line;
 pub fn render_estimate(
     project: Option<&str>,
     estimate: &SuccessEstimate,
-    states: &StateTable,
+    seen: &OutcomeTable,
     doubtful: &[(&str, &str, f64)],
 ) -> String {
     let mut text = match project {
@@ -33,7 +33,7 @@ pub fn render_estimate(
         }
         SuccessEstimate::Fitted(fit) => render_fit(&mut text, fit),
     }
-    render_states(&mut text, states);
+    text += &render_outcomes(seen);
     if !doubtful.is_empty() {
         text += "  least probable successes without a label:\n";
     }
@@ -47,30 +47,6 @@ pub fn render_estimate(
         );
     }
     text
-}
-
-/// Renders how often each state had succeeded.
-fn render_states(text: &mut String, states: &StateTable) {
-    let row = |text: &mut String, name: &str, share: &Proportion, lift: &str| {
-        let Some((rate, interval)) = share.rate.zip(share.interval) else { return };
-        let ends = format!("[{:.0}, {:.0}]", interval.low * 100.0, interval.high * 100.0);
-        let _ = writeln!(
-            text,
-            "  {name:<20} {:>5} {:>6} {:>5.0} % {ends:<10} {lift}",
-            share.of,
-            share.count,
-            rate * 100.0
-        );
-    };
-    if states.all.of == 0 {
-        return;
-    }
-    let _ = writeln!(text, "  {:<20} {:>5} {:>6} {:<18} lift", "seen", "runs", "done", "");
-    for one in &states.states {
-        let lift = format!("{:+.0} points", one.lift * 100.0);
-        row(text, one.state.name(), &one.succeeded, &lift);
-    }
-    row(text, "all", &states.all, "");
 }
 
 fn render_fit(text: &mut String, fit: &FittedEstimate) {

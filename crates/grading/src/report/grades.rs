@@ -24,7 +24,7 @@ pub fn table(grades: &[GradeRecord]) -> String {
 /// Returns the heading for [`line()`].
 pub fn heading() -> String {
     format!(
-        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
+        "{:<13} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
         "OUTCOME",
         "COMPLETED",
         "EFFICIENCY",
@@ -45,7 +45,7 @@ pub fn line(grade: &GradeRecord) -> String {
         (_, yes) => yes_no(yes),
     };
     format!(
-        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
+        "{:<13} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID_WIDTH$} {}\n",
         outcome(grade),
         yes_no(grade.task_completed),
         grade.tool_calls_efficient.get(),

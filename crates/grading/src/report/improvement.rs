@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::improve::evidence::TypeEvidence;
 use crate::improve::gap::SkillGap;
 use crate::improve::proposal::{SkillProposal, SkillTest};
 use crate::improve::recommend::{RoutingReport, SkillRecommendation};
@@ -100,6 +101,34 @@ pub fn proposal(proposal: &SkillProposal, gap: Option<&SkillGap>) -> String {
         fact("file", file);
     }
     let _ = writeln!(text, "\n{}", block(&proposal.skill_md, MAX_SKILL).trim_end());
+    text
+}
+
+/// Renders what was seen of each type of task.
+pub fn evidence(types: &[TypeEvidence]) -> String {
+    let mut text = format!(
+        "{:<15} {:>5} {:<22} {:<14} {}\n",
+        "SEEN OF", "TASKS", "CONTRADICTED", "CHECKS PASSED", "WHY CALLS FAILED MOST"
+    );
+    for one in types {
+        let contradicted = &one.outcomes.contradicted;
+        let ends = contradicted.interval.map(|ends| {
+            format!("{} [{:.0}, {:.0}] %", contradicted.count, ends.low * 100.0, ends.high * 100.0)
+        });
+        let cause = one.causes.first().map(|cause| {
+            format!("{} in {}: {}", cause.cause, plural(cause.tasks.count, "task"), cause.advice)
+        });
+        let _ = writeln!(
+            text,
+            "{:<15} {:>5} {:<22} {:<14} {}",
+            one.task_type,
+            one.tasks,
+            ends.unwrap_or_default(),
+            one.outcomes.checks_passed.count,
+            cause.as_deref().unwrap_or("-")
+        );
+    }
+    text.push('\n');
     text
 }
 

@@ -4,6 +4,7 @@
 pub mod estimate;
 pub mod grades;
 pub mod improvement;
+pub mod outcomes;
 mod plot;
 pub mod quality;
 pub mod reflections;

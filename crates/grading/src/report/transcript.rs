@@ -93,6 +93,8 @@ fn add_event(
         Some(EventMark::Interrupted) => "  [interrupted]",
         Some(EventMark::Compacted) => "  [context summarised]",
         Some(EventMark::ApiError) => "  [the model's provider failed]",
+        Some(EventMark::FileEdited) => "  [a file was changed by other hands]",
+        Some(EventMark::EditUndone) => "  [a person undid a change]",
         Some(EventMark::VerifierPassed) => "  [a verifier found it done]",
         Some(EventMark::VerifierFailed) => "  [a verifier found it not done]",
         None => "",

@@ -9,6 +9,7 @@ mod cue;
 mod frustration;
 mod gratitude;
 mod languages;
+pub mod measure;
 mod objection;
 mod unquoted;
 mod word_context;

@@ -35,7 +35,7 @@ const LEAD: &str = r"^(?:(?:no+|nope|nah|wait|hmm+|hm|hey|ok|okay|but|oh|so|sorr
 /// Commands of agents and of Git that take work back, and orders to do so.
 static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"^/(?:undo|rewind|revert|rollback|restore)\b|^(?:!|<bash-input>) *git (?:checkout (?:--|\.)|restore |reset --hard|revert )|{LEAD}(?:(?:can|could) you (?:please )?)?(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this|them) back|go back to (?:the|how|what) (?:previous|old|original|it was|we had|last|earlier)|restore (?:the|my) (?:previous|old|original))\b"
+        r"^/(?:undo|rewind|revert|rollback|restore)\b|^(?:!|<bash-input>) *git (?:checkout (?:--|\.)|restore |reset --hard|revert )|{LEAD}(?:(?:can|could) you (?:please )?)?(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this|them) back|go back to (?:the|how|what) (?:previous|old|original|it was|we had|last|earlier)|restore (?:the|my) (?:previous|old|original))\b|{LEAD}(?:remove|delete|drop|discard|get rid of) (?:(?:it|that|this|them|those)(?: again| please| all| now)*(?:[.,!;]|$)|(?:all|all of|your|the|these|those)(?: the| your| these)? changes\b|everything you)"
     ))
 });
 
@@ -44,6 +44,18 @@ static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
         r"{LEAD}(?:i (?:meant|said|told you|asked (?:you|for)|wanted (?:you|it|the|a|an|this|that|them)|(?:didn't|did not|never) (?:mean|ask|say|want|tell))\b|not (?:that|this|like (?:that|this)|the|in|there|what|here|a|an|on)\b|(?:it |that )?(?:looks|seems) like you (?:forgot|missed|broke|removed|deleted|skipped|misunderstood)\b|(?:i think )?you(?:'ve| have)? (?:still |also |just )*(?:forgot|forgotten|missed|didn't|did not|haven't|have not|broke|broken|removed|deleted|changed the wrong|misread|misunderstood|ignored|skipped|used the wrong|put it|put the)\b|why (?:did|didn't|are|aren't|have|would) you (?:not |even |just )*(?:delet|remov|chang|add|skip|mock|creat|ignor|rewr|replac|comment|disabl|break|hardcod|touch|revert|do that|do this|run|stop|renam|mov|push|commit)\w*|wrong (?:file|place|one|branch|folder|function|line|directory|button|page|test|table|column|repo|version)\b|(?:that's|that is|this is|it's|it is) (?:still |also |just |really |simply |completely |totally )*(?:not (?:what|how|right|correct|it|the|quite|working|where|true)|wrong|incorrect|backwards|the wrong)\b|that(?: isn't| is not|'s not) (?:what|how|right|correct|it|the|quite|where|true)\b|stop (?:doing|adding|using|changing|making|that|this|trying|editing|creating|mocking|guessing|touching|rewriting|deleting|removing)\b|stop[.! ]*$)"
     ))
+});
+
+/// *i mean, …* at the beginning, *… i meant …*, and orders to do it again.
+static CLARIFIES: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(&format!(
+        r"{LEAD}i mean,? (?:you|the|that|this|it|not|i|don't|to|for|in|on|as)\b|^.{{0,40}}\bi meant\b|^(?:and |but |so )*why (?:are you |aren't you |is it |isn't it )?not \w+ing\b"
+    ))
+});
+static AGAIN: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:please |pls |no,? |just )*(?:check|look|read (?:it|that)) again\b|^(?:please |pls |no,? |ok,? |let's )*(?:start over|start again|redo (?:it|this|that))\b",
+    )
 });
 
 /// *no, i mean …* and other corrections that need a refusal first.
@@ -87,6 +99,36 @@ static STILL: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:but |and |now )?(?:it|this|that|they|there|(?:the|my) \w+(?: \w+){0,3})(?:'s| is| are)? still (?:shows?|says?|uses?|has|have|looks?|returns?|prints?|gives?|points?|goes|runs?|opens?|fails?|throws?|crash\w*|not|no|missing|wrong|broken|there|the (?:same|old))\b",
     )
 });
+/// What the person meets in a statement about the work: *i don't see the button*, *it won't let me
+/// save*, *i have this error*, *the logo is still white*, *its not updating*, *here is a bug*.
+static MEETS: LazyLock<Regex> = LazyLock::new(|| {
+    let also = r"^(?:and |but |now |so |also |well,? |ok,? |hmm,? )*";
+    let not = r"(?:not|isn't|doesn't|don't|didn't|aren't|isnt|doesnt|dont|didnt|arent|won't|wont)";
+    let cannot = r"(?:don't|dont|do not|can't|cant|can not|cannot|couldn't|could not|(?:am |'m )(?:not able|unable) to)";
+    let works = r"(?:work\w*|updat\w*|load\w*|show\w*|appear\w*|render\w*|display\w*|respond\w*|chang\w*|sav\w*|look (?:like|right|good|the same)|match\w*|fit\b|compil\w*|build\w*|start\w*|open\w*|activat\w*)";
+    let subject = r"(?:it|this|that|they|(?:the|my|your) \w+(?: \w+){0,4})";
+    english::regex(
+        &[
+            format!(r"{also}i (?:still |now |also )*{cannot} (?:even |still |actually )*(?:see|find|open|load|run|access|reach|click|hit)\b").as_str(),
+            r"\b(?:won't|wont|doesn't|doesnt|does not|not) (?:let|allow|allowing|letting) me\b",
+            r"\b(?:i|we)(?:'m| am|'ve)? (?:now |still |also |just )*(?:have|get|got|getting|having|see|seeing)(?: (?:this|that|an?|the|these|some|another|same|new))*(?: \w+)? errors?\b",
+            format!(r"{also}an error (?:pops?|popped|appears?|appeared|occurs?|occurred|comes|came|shows?|is|was)\b").as_str(),
+            format!(r"{also}i (?:now )?(?:have|get|got): .*(?:error|not found)").as_str(),
+            r"\berror is (?:being )?thrown\b|\bsays? (?:that )?(?:it )?(?:has )?(?:failed|error)\b",
+            format!(r"{also}{subject}(?:'s| is| are) still \w+").as_str(),
+            format!(r"{also}(?:its|thats|it's|that's|{subject})(?: is| are| does| do| did| has)? (?:still |just |also |even )*{not}(?: even| really| still| actually)? {works}").as_str(),
+            r"\b(?:there(?:'s| is| are)|here(?:'s| is)|i (?:found|see|noticed)|(?:i'm|i am) seeing) (?:still |also |now )?(?:an?|another|the same|some) (?:\w+ ){0,2}(?:bug|glitch)(?:es|s)?\b",
+        ]
+        .join("|"),
+    )
+});
+/// Statements of the same form that report nothing: *i don't see why*, *it is still running*.
+static MEETS_NOTHING: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"\b(?:see|find) (?:how|why|what|where|any (?:reason|point|need|problem|issue)|the (?:point|need|reason))\b|\bstill (?:running|in progress|open|pending|an?|on|valid|needed|useful|fine|ok|okay|good|to|being|waiting|building|the plan|true|possible|going)\b",
+    )
+});
+
 /// Words that tie a report to the work that was just done.
 static JUST_NOW: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
@@ -103,6 +145,12 @@ static TESTS_FAIL: LazyLock<Regex> = LazyLock::new(|| {
 static SUPPOSES: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^(?:if|when|whenever|unless|suppose|should|what|how|where|which|who|can|could|would|will|is|are|does|do|did|was|were|has|have|make sure|ensure|check|add|write|create|fix the|implement|please (?:add|make|check|fix|write)|let's|i(?:'d| would) like|i want|next|also|yes|yeah|great|perfect)\b",
+    )
+});
+/// Questions, suppositions and wishes.
+static ASKS: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:if|when|whenever|unless|suppose|should|what|how|where|which|who|can|could|would|will|is|are|does|do|did|was|were|has|have|make sure|ensure|let's|i(?:'d| would) like|next)\b",
     )
 });
 /// Output of programs that failed.
@@ -175,7 +223,7 @@ fn is_same_request(
 }
 
 fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection> {
-    let beginning = parts[0].text.trim_start();
+    let beginning = without_attachments(parts[0].text);
     if REVERTS.is_match(beginning) {
         return Some(Objection::Reverts);
     }
@@ -188,9 +236,22 @@ fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection>
         let bare = without_quotes(part.text);
         part.has_remark(is_about_work) || sentences(&bare).any(complaint::states_fault)
     });
-    let reports = sentences(&bare).take(3).any(is_report);
+    let reports = sentences(&bare).take(4).any(|sentence| is_report(sentence) || meets(sentence));
     (states_fault || reports || is_failed_output(message, beginning))
         .then_some(Objection::Complains)
+}
+
+/// Returns the text after the notes that stand for attached pictures and pasted texts.
+fn without_attachments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some((_, after)) = rest
+        .strip_prefix('[')
+        .filter(|rest| rest.starts_with("image") || rest.starts_with("pasted text"))
+        .and_then(|rest| rest.split_once(']'))
+    {
+        rest = after.trim_start();
+    }
+    rest
 }
 
 fn is_about_work(cue: CueWord, place: &WordContext<'_>) -> bool {
@@ -211,6 +272,9 @@ fn is_correction(beginning: &str, first: &str) -> bool {
     ];
     if POLITE.iter().any(|polite| beginning.starts_with(polite)) {
         return false;
+    }
+    if CLARIFIES.is_match(beginning) || AGAIN.is_match(first) {
+        return true;
     }
     if CORRECTS.is_match(beginning) || AFTER_NO.is_match(beginning) {
         // *no, that's all* and the like are answers.
@@ -238,6 +302,17 @@ fn is_report(sentence: &str) -> bool {
             && (JUST_NOW.is_match(sentence)
                 || sentence.starts_with("i ")
                 || sentence.starts_with("i'm ")))
+}
+
+/// Returns true if a sentence, or a clause that gives its reason, says what is wrong with the work.
+fn meets(sentence: &str) -> bool {
+    const MAX_WORDS: usize = 45;
+    let clauses = [" because ", " becuase ", " but "].into_iter();
+    let clauses = clauses.filter_map(|word| Some(sentence.split_once(word)?.1));
+    sentence.split_whitespace().count() <= MAX_WORDS
+        && std::iter::once(sentence).chain(clauses).any(|clause| {
+            !ASKS.is_match(clause) && MEETS.is_match(clause) && !MEETS_NOTHING.is_match(clause)
+        })
 }
 
 /// Returns true if the message is the output of a program that failed, with at most a few words
@@ -293,6 +368,18 @@ mod tests {
                 None,
                 Some(Complains),
             ),
+            ("I loaded it but now I don't see the toolbar.", None, Some(Complains)),
+            ("[Image #3] the logo text is still white", None, Some(Complains)),
+            ("its not updating on the site", None, Some(Corrects)),
+            ("it lets me pick one but won't let me save", None, Some(Complains)),
+            ("i have this error : Failed to compile.", None, Some(Complains)),
+            ("Here is a bug that I am seeing in all of the pages.", None, Some(Complains)),
+            ("I mean, you don't have to write all of them yet.", None, Some(Corrects)),
+            ("this whole time I meant the other project", None, Some(Corrects)),
+            ("why not using the server?", None, Some(Corrects)),
+            ("check again", None, Some(Corrects)),
+            ("just remove it. I want to edit it myself", None, Some(Reverts)),
+            ("delete all changes", None, Some(Reverts)),
             ("run the tests", Some("run the tests!"), Some(AsksAgain)),
             ("again: run the tests please", Some("run the tests!"), Some(AsksAgain)),
         ] {
@@ -331,6 +418,11 @@ mod tests {
             ("I wanted to use the larger certificate for part of it", None),
             ("if it does not work now, tell me", None),
             ("why did you choose sqlite?", None),
+            ("i don't see why not", None),
+            ("the build is still running", None),
+            ("can you check that i get an error without a token?", None),
+            ("remove the old parser", None),
+            ("why not use sqlite?", None),
         ] {
             assert_eq!(classify(message, previous), None, "{message}");
         }

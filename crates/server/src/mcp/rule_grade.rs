@@ -21,7 +21,7 @@ const MAX_SIGNS: usize = 10;
 #[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub(super) struct RuleGrade {
-    /// Outcome of the task: `verified`, `contradicted`, `claimed` or `unknown`. Use this, and not
+    /// Outcome of the task: `checks_passed`, `contradicted`, `claimed` or `unknown`. Use this, and not
     /// `task_completed`, to see if the work was right.
     outcome: &'static str,
     /// Events that support the outcome, the decisive ones first.

@@ -72,7 +72,7 @@ struct SessionHits {
     /// Time of the session.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     counts_at: Option<Timestamp>,
-    /// `verified`, `contradicted`, `claimed` or `unknown`.
+    /// `checks_passed`, `contradicted`, `claimed` or `unknown`.
     outcome: Option<&'static str>,
     /// First events with hits; use `read_session` to read them.
     hits: Vec<EventHit>,

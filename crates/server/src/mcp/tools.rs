@@ -77,8 +77,8 @@ impl McpServer {
     #[tool(
         title = "Worst sessions",
         description = "Recorded sessions, the worst first, page by page: tasks whose success \
-                       something contradicts, then those of unknown outcome, claimed and verified \
-                       ones; of each those with most errors first. Reads only.",
+                       something contradicts, then those of unknown outcome, claimed ones and those \
+                       whose checks passed; of each those with most errors first. Reads only.",
         annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn list_worst_sessions(

@@ -34,7 +34,7 @@ pub(super) struct WorstArguments {
 /// Sessions, the worst first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct WorstSessions {
-    /// Contradicted tasks, then unknown, claimed and verified ones, each sorted by number of
+    /// Contradicted tasks, then unknown, claimed ones and those whose checks passed, each sorted by number of
     /// errors. Sessions that are not a person's task come last.
     sessions: Vec<WorstSession>,
     /// Value of `cursor` for the next page; null on the last one.
@@ -50,7 +50,7 @@ struct WorstSession {
     session_id: String,
     /// Start of the first request.
     request: Option<UntrustedText>,
-    /// `verified`, `contradicted`, `claimed` or `unknown`.
+    /// `checks_passed`, `contradicted`, `claimed` or `unknown`.
     outcome: Option<&'static str>,
     /// `task` for a person's task; `subagent`, `warm_up` and `automatic` for others.
     kind: &'static str,

@@ -34,7 +34,8 @@ impl ResultFiles {
         let mut sessions: HashMap<PathBuf, usize> = HashMap::new();
         let named: HashSet<PathBuf> =
             sources.iter().filter_map(|source| source.canonicalize().ok()).collect();
-        let is_named = |path: &Path| path.canonicalize().is_ok_and(|path| named.contains(&path));
+        // The paths that were found begin with a canonical source, and no link is followed below.
+        let is_named = |path: &Path| named.contains(path);
         for file in files {
             let path = file.source.path();
             if let Some(folder) = path.parent().filter(|_| !is_named(path)) {

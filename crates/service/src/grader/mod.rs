@@ -37,6 +37,7 @@ pub mod decision;
 mod deliver;
 mod gaps;
 mod insight;
+mod known;
 mod patterns;
 pub mod proposals;
 pub mod quality;
@@ -47,7 +48,7 @@ mod signals;
 pub mod skills;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,8 +59,9 @@ use tokio::sync::mpsc;
 use beside::ResultFiles;
 pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
+use known::{KnownFiles, KnownFilesCollector};
 pub use patterns::{keep_tallies_current, patterns, tally_days};
-pub use routing::routing;
+pub use routing::{routing, type_evidence};
 use scan::{ExaminedFile, ScanTask, SessionFilter};
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
@@ -243,20 +245,33 @@ impl SelfGrader {
             (found, problems)
         });
         let rules = self.options.settings.weights.rules_digest();
-        let (walked, known) = tokio::join!(walk, self.store.known_files(&rules));
         // After a panic the walk has found nothing; the panic was printed to stderr.
-        let ((found, problems), known) = (walked.unwrap_or_default(), known?);
+        let (found, problems) = walk.await.unwrap_or_default();
         let mut scan =
             ScanSummary { found: found.len() as u64, problems, ..ScanSummary::default() };
 
-        self.release_vanished(&found, &known).await?;
-        let results = Arc::new(ResultFiles::new(&found, &self.options.sources));
+        let mut known = KnownFilesCollector::new(&found, &self.options.sources);
+        self.store.for_each_known_file(&rules, |path, row| known.add(path, row)).await?;
+        let KnownFiles { unchanged, changed, gone } = known.finish();
+        if !gone.is_empty() {
+            // So that copies elsewhere take over the sessions. The grades stay.
+            self.store.release_files(&gone).await?;
+        }
+        let is_all_known = unchanged.iter().all(|is_unchanged| *is_unchanged);
+        let around: &[SessionFile] = if is_all_known { &[] } else { &found };
+        let results = Arc::new(ResultFiles::new(around, &self.options.sources));
         let since = self.options.since;
-        let mut files: Vec<SessionFile> =
-            found.into_iter().filter(|file| file.may_contain_session_since(since)).collect();
-        let before = files.len();
-        files.retain(|file| !scan::looks_unchanged(file, &known));
-        scan.unchanged = (before - files.len()) as u64;
+        let possible = found.into_iter().zip(unchanged);
+        let mut files = Vec::new();
+        for (file, is_unchanged) in
+            possible.filter(|(file, _)| file.may_contain_session_since(since))
+        {
+            if is_unchanged {
+                scan.unchanged += 1;
+            } else {
+                files.push(file);
+            }
+        }
         if let FileSelection::QuietSince(moment) = which {
             files.retain(|file| i128::from(file.modified_ns) < moment.as_nanosecond());
         }
@@ -269,7 +284,7 @@ impl SelfGrader {
         let name = |file: &SessionFile| file.source.path().to_string_lossy().into_owned();
         let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 
-        let known = Arc::new(known);
+        let known = Arc::new(changed);
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() && scan.sessions < wanted as u64 {
             // Most files contain one session, so a few at a time are read until there are enough.
@@ -300,25 +315,6 @@ impl SelfGrader {
         // The last file can contain more sessions than were still needed.
         scan.grades.truncate(wanted);
         Ok(scan)
-    }
-
-    /// Releases the sessions of files that are gone, so that copies elsewhere take them over. The
-    /// grades stay.
-    async fn release_vanished(
-        &self,
-        found: &[SessionFile],
-        known: &HashMap<String, KnownFile>,
-    ) -> Result<(), StoreError> {
-        let found: HashSet<_> =
-            found.iter().map(|file| file.source.path().to_string_lossy()).collect();
-        // Files outside the sources were not searched, so they do not count as gone.
-        let is_gone = |path: &&String| {
-            !found.contains(path.as_str())
-                && self.options.sources.iter().any(|source| Path::new(path).starts_with(source))
-                && !Path::new(path).exists()
-        };
-        let gone: Vec<String> = known.keys().filter(is_gone).cloned().collect();
-        if gone.is_empty() { Ok(()) } else { self.store.release_files(&gone).await }
     }
 
     fn wanted(&self) -> SessionFilter {

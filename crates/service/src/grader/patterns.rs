@@ -158,7 +158,7 @@ mod tests {
             "session_start": time, "duration_seconds": 1.0, "task_summary": format!("do {id}"),
             "total_errors": 1, "error_types": ["timeout"], "tools_with_errors": [tool],
             "had_repeated_errors": false, "had_infinite_loop_risk": false,
-            "had_user_clarification": false, "outcome": "verified", "session_kind": "task",
+            "had_user_clarification": false, "outcome": "checks_passed", "session_kind": "task",
             "details": {
                 "agent": "pi", "task_type": "debugging", "counts_at": time, "messages": 4,
                 "tool_calls": 1, "rejected_calls": 0, "pending_calls": 0,

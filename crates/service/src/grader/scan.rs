@@ -68,14 +68,6 @@ impl SessionFilter {
     }
 }
 
-/// Returns true if size and date of a file are unchanged, so that it need not be opened.
-pub(super) fn looks_unchanged(found: &SessionFile, known: &HashMap<String, KnownFile>) -> bool {
-    known
-        .get(&*found.source.path().to_string_lossy())
-        .filter(|known| known.by_these_rules)
-        .is_some_and(|known| known.size == found.size && known.modified_ns == found.modified_ns)
-}
-
 /// Examines every file of the task. The threads stop when the receiver is dropped, for instance
 /// after an interrupt.
 pub(super) fn start_threads(mut task: ScanTask) -> mpsc::Receiver<ExaminedFile> {

@@ -22,6 +22,7 @@ use super::source::SessionSource;
 use super::text::Text;
 use super::wire::LenientObject;
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::verified::{VerificationBasis, VerifiedVersion};
 use branch::{LinkKind, RecordLink, RecordTree};
 use prefix::PrefixParser;
 use record_content::{HERMES, RecordContent, UserContent};
@@ -68,6 +69,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
             parts: &["projects"],
         },
     ],
+    verified: Some(VerifiedVersion {
+        agent: "claude-code",
+        version: "2.1.220",
+        basis: VerificationBasis::ForeignFixtures,
+    }),
     ..FormatEntry::new(read)
 };
 

@@ -50,10 +50,7 @@ impl<'a> RecordContent<'a> {
             ("user", Some(message)) => RecordContent::User(user(record, message, outputs)),
             ("assistant", Some(message)) => assistant(record, message),
             ("system", _) => system(record),
-            // Messages typed while the agent is working are stored only as attachments.
-            ("attachment", _) => {
-                record.attachment.0.take().map_or(RecordContent::None, queued_prompt)
-            }
+            ("attachment", _) => record.attachment.0.take().map_or(RecordContent::None, attached),
             _ => RecordContent::None,
         }
     }
@@ -140,11 +137,20 @@ fn system<'a>(record: &mut ClaudeRecord<'a>) -> RecordContent<'a> {
     RecordContent::Notice { text, mark: Some(mark) }
 }
 
-/// Returns text typed while the agent was working, which no `user` record contains.
-fn queued_prompt(attachment: ClaudeAttachment<'_>) -> RecordContent<'_> {
-    if attachment.kind.as_str() != "queued_command" {
-        return RecordContent::None;
+/// Returns what only attachments hold: text typed while the agent was working, and the files that
+/// were changed by other hands since the agent last touched them.
+fn attached(attachment: ClaudeAttachment<'_>) -> RecordContent<'_> {
+    match attachment.kind.as_str() {
+        "queued_command" => queued_prompt(attachment),
+        "edited_text_file" if !attachment.filename.is_empty() => {
+            let mark = Some(EventMark::FileEdited);
+            RecordContent::Notice { text: attachment.filename, mark }
+        }
+        _ => RecordContent::None,
     }
+}
+
+fn queued_prompt(attachment: ClaudeAttachment<'_>) -> RecordContent<'_> {
     let words = origin::without_notes(attachment.prompt.0);
     let is_human = matches!(attachment.command_mode.as_str(), "" | "prompt")
         && !attachment.is_meta.is_set()

@@ -109,6 +109,8 @@ pub(super) struct ClaudeAttachment<'a> {
     pub(super) command_mode: Text<'a>,
     pub(super) is_meta: LenientFlag,
     pub(super) origin: LenientObject<TextAuthor<'a>>,
+    /// Of a file that was changed by other hands.
+    pub(super) filename: Text<'a>,
 }
 
 /// An error of the model provider, nested once more if the provider's reply is included.

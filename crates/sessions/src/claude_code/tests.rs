@@ -350,3 +350,24 @@ fn results_of_iflow_are_those_of_gemini_cli() {
         [("run_shell_command", ToolOutcome::Failed, Some(2)), ("read_file", ToolOutcome::Ok, None),]
     );
 }
+
+#[test]
+fn a_file_changed_by_other_hands_is_an_event() {
+    let text = concat!(
+        r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s-1","message":{"role":"user","content":"fix it"}}"#,
+        "\n",
+        r#"{"type":"attachment","uuid":"q1","parentUuid":"u1","sessionId":"s-1","attachment":{"type":"edited_text_file","filename":"/w/a.rs","snippet":"1 x"}}"#,
+        "\n",
+        r#"{"type":"attachment","uuid":"q2","parentUuid":"q1","sessionId":"s-1","attachment":{"type":"edited_text_file"}}"#,
+        "\n",
+        r#"{"type":"assistant","uuid":"a1","parentUuid":"q2","sessionId":"s-1","message":{"id":"m1","model":"x","content":[{"type":"text","text":"Done."}]}}"#,
+        "\n",
+    );
+    let session = session("s-1.jsonl", text);
+    let marked: Vec<_> = session
+        .events
+        .iter()
+        .filter_map(|event| Some((event.mark?, event.text.as_str())))
+        .collect();
+    assert_eq!(marked, [(EventMark::FileEdited, "/w/a.rs")]);
+}

@@ -32,6 +32,7 @@ use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::verified::{VerificationBasis, VerifiedVersion};
 use ending::{CallEnding, CallEndings};
 use meter::UsageMeter;
 use output::CodexOutput;
@@ -60,6 +61,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
         roots: &[HomeRoot::Home(".codex")],
         parts: &["sessions", "archived_sessions"],
     }],
+    verified: Some(VerifiedVersion {
+        agent: "codex",
+        version: "0.146.0",
+        basis: VerificationBasis::ForeignFixtures,
+    }),
     ..FormatEntry::new(read)
 };
 

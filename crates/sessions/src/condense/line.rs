@@ -29,6 +29,8 @@ fn role(event: &Event<'_>, item: &TranscriptItem) -> String {
             Some(EventMark::Interrupted) => "interrupted by the user".to_owned(),
             Some(EventMark::Compacted) => "harness: context summarised".to_owned(),
             Some(EventMark::ApiError) => "harness: the model's provider failed".to_owned(),
+            Some(EventMark::FileEdited) => "harness: file changed by other hands".to_owned(),
+            Some(EventMark::EditUndone) => "the user undid the change of".to_owned(),
             Some(EventMark::VerifierPassed | EventMark::VerifierFailed) | None => {
                 "harness".to_owned()
             }

@@ -23,6 +23,7 @@ use super::text::Text;
 use super::wire::{LenientObject, each};
 use crate::chat::formats::{has_role, is_chat};
 use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
+use crate::verified::{VerificationBasis, VerifiedVersion};
 use message::{MiniInfo, MiniMessage, command_of, split_fence, split_returncode};
 
 /// The entry in the table of formats.
@@ -41,6 +42,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
         roots: &[HomeRoot::Config("mini-swe-agent"), HomeRoot::Support("mini-swe-agent")],
         parts: &[""],
     }],
+    verified: Some(VerifiedVersion {
+        agent: "mini-swe-agent",
+        version: "2.1.0",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 

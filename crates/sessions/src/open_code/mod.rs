@@ -29,6 +29,7 @@ use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::sqlite::{self, TableColumns, damaged_error, open, text};
 use crate::text::Text;
 use crate::time::Moment;
+use crate::verified::{VerificationBasis, VerifiedVersion};
 use crate::wire::{
     JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientNumber, LenientObject,
 };
@@ -50,6 +51,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
         roots: &[HomeRoot::Data("opencode")],
         parts: &["opencode.db", "storage", "project"],
     }],
+    verified: Some(VerifiedVersion {
+        agent: "opencode",
+        version: "1.0",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 

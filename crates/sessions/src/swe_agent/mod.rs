@@ -26,11 +26,17 @@ use super::wire::{JsonValue, LenientInt, LenientNumber, LenientObject, each};
 use crate::chat::formats::has_role;
 use crate::entry::FormatEntry;
 use crate::outline::JsonOutline;
+use crate::verified::{VerificationBasis, VerifiedVersion};
 use history::{SweHistory, SweMessage};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
     json: |value| value.has("trajectory") || is_history(value.list("history")),
+    verified: Some(VerifiedVersion {
+        agent: "swe-agent",
+        version: "1.1.0",
+        basis: VerificationBasis::OwnFixture,
+    }),
     ..FormatEntry::new(read)
 };
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::blocks::{ContentBlocks, MessageContext};
@@ -52,6 +53,35 @@ pub(super) struct ChatRequest<'a> {
     is_canceled: LenientFlag,
     prompt_tokens: LenientInt,
     completion_tokens: LenientInt,
+    /// What the person did with the agent's changes since the request before.
+    edited_file_events: LenientList<EditedFile<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct EditedFile<'a> {
+    uri: LenientObject<FileUri<'a>>,
+    /// 1 is kept, 2 undone, 3 changed.
+    event_kind: LenientInt,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct FileUri<'a> {
+    path: Text<'a>,
+}
+
+impl EditedFile<'_> {
+    fn send(self, time: Option<Timestamp>, feed: &mut SessionFeed<'_>) {
+        let mark = match self.event_kind.count() {
+            2 => EventMark::EditUndone,
+            3 => EventMark::FileEdited,
+            _ => return,
+        };
+        let text = self.uri.0.unwrap_or_default().path;
+        let (origin, mark) = (EventOrigin::Human, Some(mark));
+        feed.send(Event { origin, text, time, mark, ..Event::default() });
+    }
 }
 
 /// A part of the answer. Markdown has no kind.
@@ -118,6 +148,7 @@ impl ChatRequest<'_> {
     pub(super) fn send(self, feed: &mut SessionFeed<'_>) {
         let time = self.timestamp.0;
         feed.record_time(self.timestamp);
+        self.edited_file_events.0.into_iter().for_each(|file| file.send(time, feed));
         feed.send_text(EventRole::User, EventOrigin::Human, self.message, time);
         let result = self.result.0.unwrap_or_default();
         let metadata = result.metadata.0.unwrap_or_default();

@@ -136,3 +136,25 @@ fn the_folder_is_that_of_the_workspace() {
 fn damage_does_no_harm() {
     survives_damage(SessionFormat::VsCode, FIXTURE.as_bytes());
 }
+
+#[test]
+fn what_became_of_the_changes_is_said_before_the_next_request() {
+    let text = r#"{"version":3,"responderUsername":"GitHub Copilot","initialLocation":"panel","sessionId":"s-1","creationDate":1777493099000,"requests":[
+ {"timestamp":1777493100000,"message":{"text":"fix it"},"response":[{"value":"Done."}]},
+ {"timestamp":1777493160000,"message":{"text":"and the other"},"response":[],
+  "editedFileEvents":[{"uri":{"path":"/w/a.ts"},"eventKind":1},{"uri":{"path":"/w/b.ts"},"eventKind":2},
+   {"uri":{"path":"/w/c.ts"},"eventKind":3},{"eventKind":"x"}]}]}"#;
+    let session = only("s-1.json", text);
+    let said: Vec<_> =
+        session.events.iter().map(|event| (event.mark, event.text.as_str())).collect();
+    assert_eq!(
+        said,
+        [
+            (None, "fix it"),
+            (None, "Done."),
+            (Some(EventMark::EditUndone), "/w/b.ts"),
+            (Some(EventMark::FileEdited), "/w/c.ts"),
+            (None, "and the other"),
+        ]
+    );
+}

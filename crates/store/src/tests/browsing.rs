@@ -87,7 +87,7 @@ fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
         let outcome = match row.outcome {
             Some(TaskOutcome::Contradicted) => 3,
             Some(TaskOutcome::Claimed) => 1,
-            Some(TaskOutcome::Verified) => 0,
+            Some(TaskOutcome::ChecksPassed) => 0,
             Some(TaskOutcome::Unknown) | None => 2,
         };
         let is_task = row.session_kind == SessionKind::Task;
@@ -173,13 +173,13 @@ async fn filters_narrow_the_list_and_its_count(on: &Databases) {
     assert_eq!(ids(&all(&store, both).await), ["s00", "s06"]);
     let open = SessionQuery { completed: Some(false), ..query() };
     assert_eq!(store.count_sessions(&open).await.unwrap(), 6);
-    let verified = SessionQuery { outcome: Some(TaskOutcome::Verified), ..query() };
-    assert_eq!(ids(&all(&store, verified).await), ["s00", "s08"], "s04 has no outcome");
+    let passed = SessionQuery { outcome: Some(TaskOutcome::ChecksPassed), ..query() };
+    assert_eq!(ids(&all(&store, passed).await), ["s00", "s08"], "s04 has no outcome");
     assert_eq!(store.agents().await.unwrap(), ["codex", "hermes", "pi"]);
     execute(&store, "UPDATE session_grades SET session_kind = 'subagent' WHERE session_id = 's08'")
         .await;
-    let verified = SessionQuery { outcome: Some(TaskOutcome::Verified), ..query() };
-    let found = all(&store, verified).await;
+    let passed = SessionQuery { outcome: Some(TaskOutcome::ChecksPassed), ..query() };
+    let found = all(&store, passed).await;
     assert_eq!(ids(&found), ["s00"], "a subagent's session is no task");
     assert_eq!(found[0].session_kind, SessionKind::Task);
     let waiting = store.sessions_without_quality("other", None, None).await.unwrap().items;

@@ -19,13 +19,13 @@ mod skill_executions;
 mod skills;
 mod writers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
 use databases::{Databases, on_every_engine};
 
-use super::{FileOutcome, FileRecord, FileResult, Store};
+use super::{FileOutcome, FileRecord, FileResult, KnownFile, Store, StoreError};
 use selftest_grading::grade::{
     ErrorCause, ErrorClass, ErrorCount, GradeDetails, GradeEvidence, GradeLevel, GradePoint,
     GradeRecord, OutcomeEvidence, OutcomeSign, OutcomeState, SessionKind, TaskOutcome, TaskType,
@@ -63,7 +63,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
         had_repeated_errors: false,
         had_infinite_loop_risk: true,
         had_user_clarification: false,
-        outcome: TaskOutcome::Verified,
+        outcome: TaskOutcome::ChecksPassed,
         session_kind: SessionKind::Subagent,
         parent_session: Some("main".to_owned()),
         details: GradeDetails {
@@ -95,6 +95,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
             }],
             state: OutcomeState::Unknown,
             own_state: None,
+            own_outcome: None,
             outcome_evidence: vec![OutcomeEvidence {
                 sign: OutcomeSign::TestsPassed,
                 event: 8,
@@ -103,6 +104,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
             results: Vec::new(),
             corrections: 1,
             lineage: SessionLineage::default(),
+            foreign_edits: 0,
             rewinds: 2,
             spent: Vec::new(),
             copied: Vec::new(),
@@ -122,6 +124,18 @@ fn grade_at(session_id: &str, time: &str) -> GradeRecord {
 }
 
 /// The rules that graded every file.
+impl Store {
+    /// Collects the rows of [`Store::for_each_known_file`].
+    async fn known_files(&self, rules: &str) -> Result<HashMap<String, KnownFile>, StoreError> {
+        let mut known = HashMap::new();
+        let each = |path, row| {
+            known.insert(path, row);
+        };
+        self.for_each_known_file(rules, each).await?;
+        Ok(known)
+    }
+}
+
 const RULES: &str = "rules of today";
 
 /// A file with these grades.

@@ -11,7 +11,7 @@ fn database(
 ) -> FormatCase {
     let statements = statements.iter().map(|text| text.replace("REQUEST", REQUEST));
     let contents = Contents::Database(statements.collect());
-    FormatCase { format, agent, id, home, file, contents, is_gradable: true }
+    FormatCase { format, agent, id, home, file, contents, beside: None, is_gradable: true }
 }
 
 /// Writes bytes as SQLite does.
@@ -130,6 +130,7 @@ fn cursor_store() -> FormatCase {
         home: ".cursor/chats/w",
         file: "cursor-store-1/store.db",
         contents: Contents::Database(statements),
+        beside: None,
         is_gradable: true,
     }
 }

@@ -32,6 +32,8 @@ struct FormatCase {
     /// Its name below a folder of its own.
     file: &'static str,
     contents: Contents,
+    /// A file beside it, by name and text.
+    beside: Option<(&'static str, &'static str)>,
     /// The file has no request, so there is nothing to grade.
     is_gradable: bool,
 }
@@ -52,15 +54,26 @@ impl FormatCase {
         text: impl Into<String>,
     ) -> Self {
         let contents = Contents::Text(text.into());
-        Self { format, agent, id, home, file, contents, is_gradable: true }
+        Self { format, agent, id, home, file, contents, beside: None, is_gradable: true }
     }
 
     fn without_request(self) -> Self {
         Self { is_gradable: false, ..self }
     }
 
+    fn with_file_beside(self, name: &'static str, text: &'static str) -> Self {
+        Self { beside: Some((name, text)), ..self }
+    }
+
     fn write(&self, workspace: Workspace, folder: &str) -> Workspace {
         let path = format!("{folder}/{}", self.file);
+        let workspace = match self.beside {
+            Some((name, text)) => {
+                let parent = Path::new(&path).parent().unwrap().join(name);
+                workspace.file(parent.to_str().unwrap(), text)
+            }
+            None => workspace,
+        };
         match &self.contents {
             Contents::Text(text) => workspace.file(&path, text),
             Contents::Database(statements) => {
@@ -133,9 +146,8 @@ fn same(found: &BTreeSet<String>, expected: &BTreeSet<String>, what: &str) {
 fn from_the_file_through_every_command() {
     let cases = cases();
     let formats: BTreeSet<String> = cases.iter().map(|case| case.format.to_owned()).collect();
-    let known = SessionFormat::VARIANTS.iter().filter(|format| **format != SessionFormat::Grok);
-    // Grok's is recognised by the file beside it and tested with its reader.
-    same(&formats, &known.map(ToString::to_string).collect(), "formats in the table");
+    let known = SessionFormat::VARIANTS.iter().map(ToString::to_string).collect();
+    same(&formats, &known, "formats in the table");
     let workspace = recorded(&cases);
     let ids = ids_of(&cases, &workspace);
     let of_graded = cases.iter().zip(&ids).filter(|(case, _)| case.is_gradable);
@@ -244,11 +256,11 @@ fn every_export_is_valid_and_read_back() {
 fn docs_name_the_verified_versions() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recorded-sessions.md");
     let docs = fs::read_to_string(docs).unwrap();
-    let (_, table) = docs.split_once("| Agent | Newest verified version |\n").unwrap();
+    let (_, table) = docs.split_once("| Agent | Newest verified version | By |\n").unwrap();
     let rows: Vec<&str> = table.lines().skip(1).take_while(|row| row.starts_with('|')).collect();
-    let verified = selftest_sessions::VERIFIED;
-    let known: Vec<String> =
-        verified.iter().map(|(agent, version)| format!("| `{agent}` | {version} |")).collect();
+    let known: Vec<String> = selftest_sessions::verified_versions()
+        .map(|known| format!("| `{}` | {} | {} |", known.agent, known.version, known.basis))
+        .collect();
     assert_eq!(rows, known);
 }
 
@@ -265,5 +277,5 @@ fn doctor_names_agents_that_are_newer_than_the_verified_version() {
     let text = [user, record("assistant", answer)].concat();
     let workspace = Workspace::new().file("in/s-1.jsonl", text);
     let run = workspace.args(["sessions", "doctor", "--source", "in"]).run().exit(0);
-    assert!(run.stdout.contains("99.1.0") && run.stdout.contains("2.1.132"), "{}", run.stdout);
+    assert!(run.stdout.contains("99.1.0") && run.stdout.contains("2.1.220"), "{}", run.stdout);
 }

@@ -96,6 +96,22 @@ fn agents() -> Vec<FormatCase> {
             ),
         ),
         FormatCase::text(
+            "grok",
+            "grok",
+            "grok-1",
+            [".grok/sessions/w", "grok-1/chat_history.jsonl"],
+            lines(
+                r#"{"type":"user","content":[{"type":"text","text":"<user_query>\nREQUEST\n</user_query>"}]}
+{"type":"assistant","content":"Done: it shines again.","model_id":"grok-x","tool_calls":[{"id":"c1","name":"bash","arguments":"{\"command\":\"make\"}"}]}
+{"type":"tool_result","tool_call_id":"c1","content":"Error: no rule"}
+"#,
+            ),
+        )
+        .with_file_beside(
+            "summary.json",
+            r#"{"info":{"id":"grok-1","cwd":"/w"},"created_at":"2026-11-17T10:00:00Z"}"#,
+        ),
+        FormatCase::text(
             "factory",
             "factory",
             "factory-1",

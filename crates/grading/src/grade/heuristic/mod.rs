@@ -150,7 +150,7 @@ impl RuleGrader<'_> {
             .chain(clarification)
             .map(|evidence| GradeEvidence { words: redact(&evidence.words), ..evidence });
 
-        let EndOfTask { outcome, state, own_state, evidence: outcome_evidence } =
+        let EndOfTask { outcome, state, own, evidence: outcome_evidence } =
             tally.outcome.finish(&tally.response, &shown, &redacted);
         let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
@@ -200,11 +200,13 @@ impl RuleGrader<'_> {
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
                 state,
-                own_state,
+                own_state: own.map(|(_, state)| state),
+                own_outcome: own.map(|(outcome, _)| outcome),
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
                 results: Vec::new(),
                 corrections: tally.outcome.corrections(),
                 lineage: head.lineage,
+                foreign_edits: tally.outcome.foreign_edits(),
                 rewinds: head.rewinds,
                 spent,
                 copied,

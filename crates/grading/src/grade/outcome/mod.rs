@@ -1,5 +1,5 @@
-//! Outcome of a task: claimed by the agent, verified by independent evidence, contradicted, or
-//! unknown, together with the events that show it.
+//! Outcome of a task: its checks passed, it was contradicted, the agent claims it, or nothing is
+//! known, together with the events that show it.
 //!
 //! [`OutcomeState`] says what was seen; [`TaskOutcome`] is its summary in a word. `completion.rs`
 //! estimates completion by the specification's indicators, which is only an
@@ -7,6 +7,7 @@
 
 mod command;
 mod created;
+mod foreign_edit;
 mod output;
 mod runners;
 mod state;
@@ -42,7 +43,8 @@ pub(super) use track::{EndOfTask, OutcomeTracker};
 pub enum TaskOutcome {
     /// After the last file change a whole suite of tests passed, with counts, which the agent did
     /// not write itself; or CI passed, the work was merged, or a verifier found it done.
-    Verified,
+    #[serde(alias = "verified")]
+    ChecksPassed,
     /// Tests failed at the end that had passed before, CI or a verifier found the task not done, or
     /// a person objected and nothing resolved the objection.
     Contradicted,
@@ -114,6 +116,9 @@ pub enum OutcomeSign {
     UserAsksAgain,
     /// The person stopped the agent.
     UserInterrupts,
+    /// The person changed what the agent had written. Decides nothing: it may be a formatter, or
+    /// the last touch.
+    UserEdits,
 }
 
 impl OutcomeSign {
@@ -150,6 +155,7 @@ impl OutcomeSign {
             OutcomeSign::UserReverts => "the person has it taken back",
             OutcomeSign::UserAsksAgain => "the person asks for the same again",
             OutcomeSign::UserInterrupts => "the person stopped the agent",
+            OutcomeSign::UserEdits => "the person changed what the agent had written",
         }
     }
 }

@@ -226,7 +226,9 @@ impl OutcomeState {
     /// decides between [`TaskOutcome::Claimed`] and [`TaskOutcome::Unknown`].
     pub(super) fn headline(self) -> Option<TaskOutcome> {
         match self.name() {
-            StateName::WholeSuitePassed | StateName::PassedElsewhere => Some(TaskOutcome::Verified),
+            StateName::WholeSuitePassed | StateName::PassedElsewhere => {
+                Some(TaskOutcome::ChecksPassed)
+            }
             StateName::NewFailures
             | StateName::FailedElsewhere
             | StateName::DisagreedElsewhere

@@ -21,11 +21,17 @@ enum Does {
     Edits(&'static str),
     Writes(&'static str),
     IsStopped,
+    /// An editing tool whose result has these words.
+    EditsWith(&'static str, ToolOutcome, &'static str),
+    /// The program says that other hands changed this file.
+    SeesEdit(&'static str),
+    /// The person undoes the change of this file.
+    Undoes(&'static str),
     /// A verifier says that it is done, or not.
     IsJudged(bool),
 }
 
-use Does::{Asks, Edits, IsJudged, IsStopped, Runs, Says, Writes};
+use Does::{Asks, Edits, EditsWith, IsJudged, IsStopped, Runs, Says, SeesEdit, Undoes, Writes};
 
 fn grade(steps: &[Does]) -> GradeRecord {
     let redactor = Redactor::default();
@@ -89,6 +95,14 @@ fn events(step: Does, number: u64) -> Vec<Event<'static>> {
             vec![agent("", vec![call("Bash", arguments)]), result(outcome, output)]
         }
         Edits(path) => vec![agent("", vec![edit("Edit", path)]), result(ToolOutcome::Ok, "")],
+        EditsWith(path, outcome, words) => {
+            vec![agent("", vec![edit("Edit", path)]), result(outcome, words)]
+        }
+        SeesEdit(path) | Undoes(path) => {
+            let is_undone = matches!(step, Undoes(_));
+            let mark = if is_undone { EventMark::EditUndone } else { EventMark::FileEdited };
+            vec![Event { mark: Some(mark), text: path.into(), ..Event::default() }]
+        }
         Writes(path) => vec![agent("", vec![edit("Write", path)]), result(ToolOutcome::Ok, "")],
         IsJudged(passed) => vec![Event {
             mark: Some(if passed { EventMark::VerifierPassed } else { EventMark::VerifierFailed }),
@@ -121,7 +135,7 @@ const DONE: Does = Says("Done: the login is fixed and works again.");
 #[test]
 fn tests_after_the_last_change_verify() {
     let (found, signs) = outcome(&[TASK, FAILS, Edits("src/a.py"), PASSES, DONE]);
-    assert_eq!(found, TaskOutcome::Verified);
+    assert_eq!(found, TaskOutcome::ChecksPassed);
     assert_eq!(signs, [OutcomeSign::TestsPassed, OutcomeSign::Claims]);
     let grade = grade(&[TASK, Edits("src/a.py"), PASSES, DONE]);
     let [passed, claims] = &grade.details.outcome_evidence[..] else { panic!("{grade:?}") };
@@ -138,13 +152,13 @@ fn a_change_after_the_tests_leaves_the_claim() {
         [TASK, Edits("a.py"), PASSES, Runs("sed -i s/a/b/ a.py", ToolOutcome::Ok, ""), DONE];
     assert_eq!(outcome(&by_shell).0, TaskOutcome::Claimed);
     let notes = [TASK, Edits("src/a.py"), PASSES, Writes("SUMMARY.md"), DONE];
-    assert_eq!(outcome(&notes).0, TaskOutcome::Verified, "notes change no behaviour");
+    assert_eq!(outcome(&notes).0, TaskOutcome::ChecksPassed, "notes change no behaviour");
     let kept = [TASK, Edits("a.py"), Runs("pytest > result.txt", ToolOutcome::Ok, ""), DONE];
     assert_eq!(state(&kept), StateName::UncountedPassed, "a check's own output is no change");
     let scratch = Runs("cat > try.py <<'EOF'\nprint(1)\nEOF", ToolOutcome::Ok, "");
     let removed =
         [TASK, scratch, Edits("a.py"), PASSES, Runs("rm try.py", ToolOutcome::Ok, ""), DONE];
-    assert_eq!(outcome(&removed).0, TaskOutcome::Verified, "its own scratch file");
+    assert_eq!(outcome(&removed).0, TaskOutcome::ChecksPassed, "its own scratch file");
 }
 
 #[test]
@@ -275,7 +289,7 @@ fn what_verifies_beside_tests() {
         [TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", ToolOutcome::Ok, "merged"), DONE],
         [TASK, Edits("a.py"), Runs("pytest | tail -3", ToolOutcome::Ok, "4 passed in 1s"), DONE],
     ] {
-        assert_eq!(outcome(&steps).0, TaskOutcome::Verified);
+        assert_eq!(outcome(&steps).0, TaskOutcome::ChecksPassed);
     }
 }
 
@@ -314,7 +328,7 @@ fn the_person_has_the_last_word() {
         assert_eq!(grade.details.corrections, 1);
         // Something else follows: it is settled.
         let after = [&after[..], &[Asks("now add a log"), Edits("a.py"), PASSES, DONE]].concat();
-        assert_eq!(outcome(&after).0, TaskOutcome::Verified, "{said}");
+        assert_eq!(outcome(&after).0, TaskOutcome::ChecksPassed, "{said}");
     }
     let again = [&done[..], &[Asks("still broken"), Edits("a.py"), PASSES, DONE]].concat();
     assert_eq!(outcome(&again).0, TaskOutcome::Claimed, "the same tests passed before");
@@ -335,7 +349,7 @@ fn words_are_redacted_and_short() {
     let long: &'static str = Box::leak(long.into_boxed_str());
     let grade = grade(&[TASK, Edits("a.py"), Runs(long, ToolOutcome::Ok, "1 passed"), DONE]);
     assert!(grade.details.outcome_evidence.iter().all(|one| one.words.len() <= 300));
-    assert_eq!(grade.outcome, TaskOutcome::Verified);
+    assert_eq!(grade.outcome, TaskOutcome::ChecksPassed);
 }
 
 #[test]
@@ -349,7 +363,7 @@ fn names_are_those_of_serde() {
 #[test]
 fn a_verifier_outranks_everything_else() {
     let (found, signs) = outcome(&[TASK, Edits("a.py"), FAILS, DONE, IsJudged(true)]);
-    assert_eq!(found, TaskOutcome::Verified);
+    assert_eq!(found, TaskOutcome::ChecksPassed);
     assert_eq!(signs, [OutcomeSign::VerifierPassed, OutcomeSign::Claims]);
     let grade = grade(&[TASK, Edits("a.py"), PASSES, DONE, IsJudged(false)]);
     assert_eq!(grade.outcome, TaskOutcome::Contradicted);
@@ -359,4 +373,36 @@ fn a_verifier_outranks_everything_else() {
     let (found, signs) = outcome(&[TASK, DONE, IsJudged(true), IsJudged(false)]);
     assert_eq!(found, TaskOutcome::Contradicted, "one that failed is enough");
     assert_eq!(signs[..2], [OutcomeSign::VerifierPassed, OutcomeSign::VerifierFailed]);
+}
+
+/// A change of the agent's change decides nothing by itself.
+#[test]
+fn changes_by_other_hands_are_counted() {
+    let foreign = |steps: &[Does]| grade(steps).details.foreign_edits;
+    let steps = [TASK, Edits("src/a.py"), PASSES, DONE, SeesEdit("/w/src/a.py")];
+    let (found, signs) = outcome(&steps);
+    assert_eq!((foreign(&steps), found), (1, TaskOutcome::ChecksPassed));
+    assert_eq!(signs.last(), Some(&OutcomeSign::Claims));
+    assert!(signs.contains(&OutcomeSign::UserEdits), "{signs:?}");
+    assert_eq!(
+        foreign(&[TASK, Edits("src/a.py"), DONE, SeesEdit("/w/src/b.py")]),
+        0,
+        "not its file"
+    );
+    assert_eq!(foreign(&[TASK, SeesEdit("/w/src/a.py"), Edits("src/a.py"), DONE]), 0, "before it");
+
+    let proposal = "The user made the following updates to your content:\n\n-a\n+b";
+    assert_eq!(foreign(&[TASK, EditsWith("a.py", ToolOutcome::Unknown, proposal), DONE]), 1);
+    let since = "File has been modified since read, either by the user or by a linter.";
+    let failed = EditsWith("a.py", ToolOutcome::Failed, since);
+    assert_eq!(foreign(&[TASK, Edits("a.py"), failed, DONE]), 1);
+    assert_eq!(foreign(&[TASK, failed, DONE]), 0, "the agent had not changed it");
+    let printed = Runs("cat notes", ToolOutcome::Ok, proposal);
+    assert_eq!(foreign(&[TASK, printed, DONE]), 0, "no editing tool says so");
+}
+
+#[test]
+fn an_undone_change_objects() {
+    let (found, signs) = outcome(&[TASK, Edits("a.py"), PASSES, DONE, Undoes("a.py")]);
+    assert_eq!((found, signs[0]), (TaskOutcome::Contradicted, OutcomeSign::UserReverts));
 }

@@ -1,7 +1,7 @@
 //! Follows the events of a session and determines the outcome of its task. Memory use stays small
 //! for sessions of any length.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -10,7 +10,8 @@ use super::command::{
     CommandStep, ShellCheck, ShellCheckKind, affects_tests, ends_with_search, parse_steps,
     says_nothing_found,
 };
-use super::created::CreatedFiles;
+use super::created::{CreatedFiles, base_name};
+use super::foreign_edit::{ForeignEdit, foreign_edit};
 use super::output::{self, CheckExit, CheckVerdict};
 use super::runners::RunnerOutput;
 use super::tools::{ToolEffect, tool_effect};
@@ -30,6 +31,9 @@ const MAX_OPEN: usize = 64;
 const MAX_RUNS: usize = 16;
 /// Maximum number of commands whose failures are remembered.
 const MAX_COMMANDS: usize = 200;
+/// Maximum numbers of files that the agent changed, and of changes by other hands that are listed.
+const MAX_EDITED: usize = 500;
+const MAX_FOREIGN_EDITS: usize = 5;
 /// Maximum length in bytes of a stored command or message.
 const MAX_WORDS: usize = 1000;
 
@@ -67,8 +71,8 @@ struct CheckRun {
 pub(in crate::grade) struct EndOfTask {
     pub(in crate::grade) outcome: TaskOutcome,
     pub(in crate::grade) state: OutcomeState,
-    /// State without the verdicts of verifiers, if there are any.
-    pub(in crate::grade) own_state: Option<OutcomeState>,
+    /// Outcome and state without the verdicts of verifiers, if there are any.
+    pub(in crate::grade) own: Option<(TaskOutcome, OutcomeState)>,
     /// Decisive events first, then the agent's claim.
     pub(in crate::grade) evidence: Vec<OutcomeEvidence>,
 }
@@ -100,6 +104,13 @@ pub(in crate::grade) struct OutcomeTracker {
     /// True if the agent changed files after the objection.
     is_answered: bool,
     corrections: u64,
+    /// Base names of the files that the agent changed.
+    edited: BTreeSet<String>,
+    /// Calls of editing tools that wait for their result: id and path.
+    open_edits: Vec<(String, String)>,
+    /// Changes of these files by other hands.
+    foreign_edits: Vec<OutcomeEvidence>,
+    foreign_edit_count: u64,
     has_answered: bool,
     previous: Option<RequestWords>,
 }
@@ -111,6 +122,10 @@ impl OutcomeTracker {
             Some(EventMark::Interrupted) => {
                 self.record_objection(OutcomeSign::UserInterrupts, event);
             }
+            Some(EventMark::FileEdited) if self.has_edited(&event.text) => {
+                self.record_foreign_edit(event.number, &event.text);
+            }
+            Some(EventMark::EditUndone) => self.record_objection(OutcomeSign::UserReverts, event),
             Some(EventMark::VerifierPassed) => {
                 self.record_verdict(OutcomeSign::VerifierPassed, event);
             }
@@ -134,6 +149,9 @@ impl OutcomeTracker {
             let arguments = whole.as_deref().unwrap_or(&call.arguments);
             match tool_effect(&call.name, arguments) {
                 ToolEffect::Edit { path, is_whole } => {
+                    if self.open_edits.len() < MAX_OPEN {
+                        self.open_edits.push((call.id.as_str().to_owned(), path.to_string()));
+                    }
                     if is_whole || self.created.has(&path) {
                         self.created.add(&path, arguments, is_whole);
                     }
@@ -160,6 +178,7 @@ impl OutcomeTracker {
             }
         }
         for result in &event.results {
+            self.finish_edit(event.number, result);
             let known = self.open.iter().position(|open| open.call_id == result.call_id.as_str());
             if let Some(at) = known {
                 let open = self.open.remove(at);
@@ -232,6 +251,44 @@ impl OutcomeTracker {
         self.corrections += 1;
         self.objection = Some(event_evidence(sign, event));
         self.is_answered = false;
+    }
+
+    fn has_edited(&self, path: &str) -> bool {
+        self.edited.contains(base_name(path))
+    }
+
+    /// Takes the result of an editing tool: the agent has changed the file, and the result may say
+    /// that other hands did.
+    fn finish_edit(&mut self, event: u64, result: &ToolResult<'_>) {
+        let at = self.open_edits.iter().position(|(id, _)| id == result.call_id.as_str());
+        let Some((_, path)) = at.map(|at| self.open_edits.remove(at)) else { return };
+        let is_foreign = match foreign_edit(&result.text, &result.error) {
+            Some(ForeignEdit::OfProposal) => true,
+            Some(ForeignEdit::SinceTouched) => self.has_edited(&path),
+            None => false,
+        };
+        if is_foreign {
+            self.record_foreign_edit(event, &path);
+        }
+        let has_written = matches!(result.outcome, ToolOutcome::Ok | ToolOutcome::Unknown);
+        if has_written && self.edited.len() < MAX_EDITED {
+            self.edited.insert(base_name(&path).to_owned());
+        }
+    }
+
+    fn record_foreign_edit(&mut self, event: u64, path: &str) {
+        self.foreign_edit_count += 1;
+        if self.foreign_edits.len() < MAX_FOREIGN_EDITS {
+            let words = path[..path.floor_char_boundary(MAX_WORDS)].to_owned();
+            let sign = OutcomeSign::UserEdits;
+            self.foreign_edits.push(OutcomeEvidence { sign, event, words });
+        }
+    }
+
+    /// Returns the number of times that a person, or a program of theirs, changed what the agent had
+    /// written.
+    pub(in crate::grade) fn foreign_edits(&self) -> u64 {
+        self.foreign_edit_count
     }
 
     fn record_verdict(&mut self, sign: OutcomeSign, event: &Event<'_>) {
@@ -398,12 +455,16 @@ impl OutcomeTracker {
     ) -> EndOfTask {
         let claim = final_claim(response, shown);
         let (outcome, state, mut evidence) = self.decide(claim.is_some());
-        let own_state = (!self.verdicts.is_empty()).then(|| self.decide_inside(claim.is_some()).1);
+        let own = (!self.verdicts.is_empty()).then(|| {
+            let (outcome, state, _) = self.decide_inside(claim.is_some());
+            (outcome, state)
+        });
+        evidence.extend(self.foreign_edits.iter().cloned());
         for one in &mut evidence {
             one.words = redact(&one.words);
         }
         evidence.extend(claim);
-        EndOfTask { outcome, state, own_state, evidence }
+        EndOfTask { outcome, state, own, evidence }
     }
 
     fn decide(&self, claims: bool) -> (TaskOutcome, OutcomeState, Vec<OutcomeEvidence>) {
@@ -462,10 +523,12 @@ impl OutcomeTracker {
         let outcome = match state.headline() {
             // Without a change there is nothing that tests could verify, and to run failing tests
             // may have been the task.
-            Some(TaskOutcome::Verified) if !self.has_changed && self.merged.is_none() => by_claim,
+            Some(TaskOutcome::ChecksPassed) if !self.has_changed && self.merged.is_none() => {
+                by_claim
+            }
             Some(TaskOutcome::Contradicted) if !self.has_changed && !claims => by_claim,
-            Some(TaskOutcome::Verified) if self.has_later_failure() => by_claim,
-            Some(TaskOutcome::Verified) => TaskOutcome::Verified,
+            Some(TaskOutcome::ChecksPassed) if self.has_later_failure() => by_claim,
+            Some(TaskOutcome::ChecksPassed) => TaskOutcome::ChecksPassed,
             Some(TaskOutcome::Contradicted) => TaskOutcome::Contradicted,
             // A build or linter that passed before in the session and fails now.
             _ if self.breaks_build() && (self.has_changed || claims) => TaskOutcome::Contradicted,

@@ -335,6 +335,8 @@ pub(super) fn describe_mark(mark: EventMark) -> &'static str {
         EventMark::Interrupted => "interrupted by a person",
         EventMark::Compacted => "the context was summarised",
         EventMark::ApiError => "the model's provider failed",
+        EventMark::FileEdited => "a file was changed by other hands",
+        EventMark::EditUndone => "a person undid a change",
         EventMark::VerifierPassed => "a verifier found it done",
         EventMark::VerifierFailed => "a verifier found it not done",
     }

@@ -134,7 +134,7 @@ pub(super) fn all_of(items: &[&str]) -> String {
 
 fn metric(metric: AlertMetric) -> &'static str {
     match metric {
-        AlertMetric::Verified => "share of verified tasks",
+        AlertMetric::ChecksPassed => "share of tasks whose checks passed",
         AlertMetric::Contradicted => "share of contradicted tasks",
         AlertMetric::CompletionRate => "completion rate",
         AlertMetric::ToolEfficiency => "tool efficiency",
@@ -196,7 +196,7 @@ pub fn raised(alerts: &Alerts) -> String {
 pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     let shown = |value: Option<f64>| match alert.metric {
         AlertMetric::ToolEfficiency => mean(value),
-        AlertMetric::Verified | AlertMetric::Contradicted | AlertMetric::CompletionRate => {
+        AlertMetric::ChecksPassed | AlertMetric::Contradicted | AlertMetric::CompletionRate => {
             rate(value)
         }
         // Small rates differ only after the decimal point.
@@ -205,7 +205,7 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
         }
     };
     let name = match alert.metric {
-        AlertMetric::Verified => "Verified tasks",
+        AlertMetric::ChecksPassed => "Checks passed",
         AlertMetric::Contradicted => "Contradicted tasks",
         AlertMetric::CompletionRate => "Completion rate",
         AlertMetric::ToolEfficiency => "Tool efficiency",

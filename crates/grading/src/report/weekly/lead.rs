@@ -29,7 +29,7 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
     sentences.push(format!(
         "{} of this week: {}, {}, {} only claimed by the agent, {} of unknown outcome ({}).",
         plural(now.sessions, "task"),
-        counted(&outcomes.verified, "verified", ", 95 % interval "),
+        counted(&outcomes.checks_passed, "with checks that passed", ", 95 % interval "),
         counted(&outcomes.contradicted, "contradicted", ", "),
         outcomes.claimed.count,
         outcomes.unknown.count,
@@ -62,7 +62,7 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
 /// Describes the significant changes from the previous four weeks.
 fn verdict(report: &WeeklyReport) -> String {
     let name = |measure: TaskMeasure| match measure {
-        TaskMeasure::Verified => "verified tasks",
+        TaskMeasure::ChecksPassed => "tasks whose checks passed",
         TaskMeasure::Contradicted => "contradicted tasks",
         TaskMeasure::Corrected => "tasks that a person corrected",
         TaskMeasure::Recovered => "recovery from errors",

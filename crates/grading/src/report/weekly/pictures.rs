@@ -34,7 +34,7 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let grades =
         [1.0, 2.0, 3.0, 4.0, 5.0].map(|grade| GridLine::at(GRADES, grade, grade.to_string()));
     let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
-        let ends = week.summary.outcomes.verified.interval?;
+        let ends = week.summary.outcomes.checks_passed.interval?;
         Some(RATES.whisker(column(position, weeks.len()), ends))
     });
     let labels = weeks.iter().enumerate().map(|(position, week)| {
@@ -52,7 +52,7 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
             }),
         )
     };
-    let verified = shares("verified", |summary| &summary.outcomes.verified);
+    let passed = shares("checks passed", |summary| &summary.outcomes.checks_passed);
     let contradicted = shares("contradicted", |summary| &summary.outcomes.contradicted);
     let means = |name: &str, mean: fn(&GradeSummary) -> Option<f64>| {
         PlotSeries::new(
@@ -70,7 +70,7 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
         grid: rates.into_iter().chain(grades).collect(),
         whiskers: whiskers.collect(),
         series: [
-            ("first", verified),
+            ("first", passed),
             ("second", contradicted),
             ("first", efficiency),
             ("second", quality),
@@ -87,9 +87,9 @@ fn description(report: &WeeklyReport) -> String {
             return format!("{}: no session.", week.week);
         }
         format!(
-            "{}: verified {}, contradicted {}, efficiency {}, quality {}.",
+            "{}: checks passed {}, contradicted {}, efficiency {}, quality {}.",
             week.week,
-            format::share(&summary.outcomes.verified),
+            format::share(&summary.outcomes.checks_passed),
             format::share(&summary.outcomes.contradicted),
             format::mean(summary.avg_tool_efficiency),
             format::mean(summary.avg_response_quality)

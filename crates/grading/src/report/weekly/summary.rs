@@ -23,7 +23,7 @@ pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &GradePatterns)
         blocks.push(table(&[], numbers(summary)));
         blocks.extend(format::not_tasks(summary.not_tasks));
         blocks.push(table(
-            &["Weakest task types", "Sessions", "Verified", "Contradicted", "Score"],
+            &["Weakest task types", "Sessions", "Checks passed", "Contradicted", "Score"],
             task_types(patterns),
         ));
         let tools = tools(patterns);
@@ -45,7 +45,7 @@ fn numbers(summary: &GradeSummary) -> Vec<Vec<String>> {
         vec![name.to_owned(), format!("{} of 5", format::mean(mean)), String::new()]
     };
     vec![
-        share("Verified", &summary.outcomes.verified),
+        share("Checks passed", &summary.outcomes.checks_passed),
         share("Contradicted", &summary.outcomes.contradicted),
         share("Only claimed", &summary.outcomes.claimed),
         share("Outcome unknown", &summary.outcomes.unknown),
@@ -62,7 +62,7 @@ fn task_types(patterns: &GradePatterns) -> Vec<Vec<String>> {
         vec![
             pattern.task_type.to_string(),
             pattern.sessions.to_string(),
-            format::rate(pattern.outcomes.verified.rate),
+            format::rate(pattern.outcomes.checks_passed.rate),
             format::rate(pattern.outcomes.contradicted.rate),
             format::mean(Some(pattern.score)),
         ]

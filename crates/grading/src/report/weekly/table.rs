@@ -66,8 +66,8 @@ fn table<T>(caption: &str, rows: &[&T], columns: Vec<TableColumn<'_, T>>) -> Rep
 /// Returns the outcome columns that at least one row fills.
 fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [TableColumn<'a, T>; 2] {
     [
-        TableColumn::new("Verified", move |row: &T| format::share(&of(row).verified))
-            .hide_if_empty(move |row| of(row).verified.count > 0),
+        TableColumn::new("Checks passed", move |row: &T| format::share(&of(row).checks_passed))
+            .hide_if_empty(move |row| of(row).checks_passed.count > 0),
         TableColumn::new("Contradicted", move |row: &T| format::share(&of(row).contradicted))
             .hide_if_empty(move |row| of(row).contradicted.count > 0),
     ]
@@ -77,15 +77,19 @@ fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [TableColumn
 fn missing_outcomes_remark(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
     let is_silent = |share: fn(&OutcomeShares) -> u64| rows.iter().all(|row| share(row) == 0);
     let none = [
-        ("verified", is_silent(|row| row.verified.count), any.verified.count),
-        ("contradicted", is_silent(|row| row.contradicted.count), any.contradicted.count),
+        (
+            "had checks that passed",
+            is_silent(|row| row.checks_passed.count),
+            any.checks_passed.count,
+        ),
+        ("was contradicted", is_silent(|row| row.contradicted.count), any.contradicted.count),
     ];
     let names: Vec<&str> = none
         .iter()
         .filter(|(_, is_silent, all)| *is_silent && *all > 0)
         .map(|(name, ..)| *name)
         .collect();
-    (!names.is_empty()).then(|| format!("None of these tasks is {}.", names.join(" or ")))
+    (!names.is_empty()).then(|| format!("None of these tasks {}.", names.join(" or ")))
 }
 
 /// Extracts a share from a summary.
@@ -97,7 +101,7 @@ pub fn numbers(report: &WeeklyReport) -> ReportTable {
     let (now, before) = (&report.summary, &report.trend.before);
     let changed = |measure| change(report, measure);
     let shares: [(&str, SummaryShare, Option<TaskMeasure>); 6] = [
-        ("Verified", |of| of.outcomes.verified, Some(TaskMeasure::Verified)),
+        ("Checks passed", |of| of.outcomes.checks_passed, Some(TaskMeasure::ChecksPassed)),
         ("Contradicted", |of| of.outcomes.contradicted, Some(TaskMeasure::Contradicted)),
         ("Only claimed by the agent", |of| of.outcomes.claimed, None),
         ("Outcome unknown", |of| of.outcomes.unknown, None),
@@ -214,11 +218,11 @@ fn split(
     let is_tested = |portion: &TaskPortion| {
         portion.against_the_rest.iter().any(|one| one.verdict != DifferenceVerdict::NotTested)
     };
-    let [verified, contradicted] = outcomes(|portion: &TaskPortion| portion.outcomes);
+    let [passed, contradicted] = outcomes(|portion: &TaskPortion| portion.outcomes);
     let columns = vec![
         TableColumn::new(name, |portion: &TaskPortion| format::portion(&portion.name)),
         TableColumn::new("Tasks", |portion: &TaskPortion| portion.tasks.to_string()),
-        verified,
+        passed,
         contradicted,
         TableColumn::new("Corrections", |portion: &TaskPortion| portion.corrections.to_string())
             .hide_if_empty(|portion| portion.corrections > 0),
@@ -268,7 +272,7 @@ fn differences_from_rest(portion: &TaskPortion) -> String {
             DifferenceVerdict::WithinChance | DifferenceVerdict::NotTested => return None,
         };
         let what = match one.measure {
-            TaskMeasure::Verified => "verified",
+            TaskMeasure::ChecksPassed => "checks passed",
             TaskMeasure::Contradicted => "contradicted",
             _ => "calls fail",
         };
@@ -285,11 +289,11 @@ pub fn task_types(report: &WeeklyReport) -> Option<ReportTable> {
     if rows.len() < 2 {
         return None;
     }
-    let [verified, contradicted] = outcomes(|row: &TaskTypePattern| row.outcomes);
+    let [passed, contradicted] = outcomes(|row: &TaskTypePattern| row.outcomes);
     let columns = vec![
         TableColumn::new("Task type", |row: &TaskTypePattern| row.task_type.to_string()),
         TableColumn::new("Tasks", |row: &TaskTypePattern| row.sessions.to_string()),
-        verified,
+        passed,
         contradicted,
         TableColumn::new("Efficiency", |row: &TaskTypePattern| {
             format::mean(Some(row.avg_tool_efficiency))
@@ -323,11 +327,11 @@ pub fn weeks(report: &WeeklyReport) -> Option<ReportTable> {
     if weeks.len() < 2 {
         return None;
     }
-    let [verified, contradicted] = outcomes(|week: &WeekNumbers| week.summary.outcomes);
+    let [passed, contradicted] = outcomes(|week: &WeekNumbers| week.summary.outcomes);
     let columns = vec![
         TableColumn::new("Week", |week: &WeekNumbers| week.week.to_string()),
         TableColumn::new("Tasks", |week: &WeekNumbers| week.summary.sessions.to_string()),
-        verified,
+        passed,
         contradicted,
         TableColumn::new("Efficiency", |week: &WeekNumbers| {
             format::mean(week.summary.avg_tool_efficiency)
