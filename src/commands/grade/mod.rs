@@ -10,7 +10,6 @@ use anyhow::anyhow;
 use clap::{ArgGroup, Args, Subcommand};
 use selftest_app::find_grade;
 use selftest_app::{AppError, Project, rubric_in_use};
-use selftest_grading::grade::heuristic::warm_up;
 use selftest_grading::grade::quality::combine_grades;
 use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, overrides};
 use selftest_grading::report::grades;
@@ -179,23 +178,11 @@ pub(super) async fn execute(
     store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, AppError> {
-    if reads_sessions(action) {
-        std::thread::spawn(warm_up);
-    }
     let setup = Setup::new(action, sessions, store, global).await?;
     let result = act(action, &setup).await;
     // So that the file alone is the whole database: people copy it.
     setup.grader.store().clone().close().await;
     result
-}
-
-/// Whether it may read many sessions.
-fn reads_sessions(action: &GradeAction) -> bool {
-    match action {
-        GradeAction::Latest { .. } | GradeAction::File { .. } | GradeAction::Watch { .. } => true,
-        GradeAction::Summary { no_scan, .. } | GradeAction::Weekly { no_scan, .. } => !no_scan,
-        _ => false,
-    }
 }
 
 async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, AppError> {

@@ -179,3 +179,16 @@ fn outcomes_of_labelled_runs_are_compared_with_the_base_rate() {
     // Nothing was stored.
     let _ = outcomes(&[]).exit(4);
 }
+
+/// Runs of benchmarks have no dates and are labelled by their file.
+#[test]
+fn an_undated_session_is_labelled_by_its_file() {
+    let chat = r#"[{"role":"user","content":"fix it"},{"role":"assistant","content":"Done: it is fixed."}]"#;
+    let workspace = Workspace::new()
+        .file("runs/django__django-1.json", chat)
+        .file("labels.jsonl", "{\"instance_id\": \"django__django-1\", \"resolved\": false}\n");
+    let _ = workspace.clone().args(["grade", "latest", "--source", "runs"]).run().exit(0);
+    let words = ["sessions", "outcomes", "--labels", "labels.jsonl", "--json"];
+    let json = workspace.args(words).run().exit(0).json();
+    assert_eq!(json[0]["all"]["of"], 1, "{json:#}");
+}

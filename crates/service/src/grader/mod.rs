@@ -65,6 +65,7 @@ pub use routing::{routing, type_evidence};
 use scan::{ExaminedFile, ScanTask, SessionFilter};
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
+use selftest_grading::grade::heuristic::warm_up;
 use selftest_models::prices::ModelPrices;
 use selftest_sessions::SessionFile;
 use selftest_store::{DroppedGrade, FileOutcome, FileResult, KnownFile, Store, StoreError};
@@ -281,6 +282,11 @@ impl SelfGrader {
             FileSelection::All | FileSelection::QuietSince(_) => usize::MAX,
         };
         observer.found(files.len().min(wanted));
+        if !files.is_empty() {
+            // Patterns are compiled while the first files are opened. A scan that reads nothing
+            // needs none of them.
+            std::thread::spawn(warm_up);
+        }
         let name = |file: &SessionFile| file.source.path().to_string_lossy().into_owned();
         let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 
