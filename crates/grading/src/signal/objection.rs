@@ -387,7 +387,11 @@ mod tests {
             ("why not using the server?", None, Some(Corrects)),
             ("check again", None, Some(Corrects)),
             ("now can you retry my request about the popup?", None, Some(Corrects)),
-            ("can you start it here because the page you're sending doesn't match", None, Some(Complains)),
+            (
+                "can you start it here because the page you're sending doesn't match",
+                None,
+                Some(Complains),
+            ),
             ("now I have: Module not found: Error: no 'x' in '/w'", None, Some(Complains)),
             ("just remove it. I want to edit it myself", None, Some(Reverts)),
             ("delete all changes", None, Some(Reverts)),
