@@ -308,7 +308,7 @@ fn is_report(sentence: &str) -> bool {
 /// Returns true if a sentence, or a clause that gives its reason, says what is wrong with the work.
 fn meets(sentence: &str) -> bool {
     const MAX_WORDS: usize = 45;
-    let clauses = [" because ", " becuase ", " but "].into_iter();
+    let clauses = [" because ", " but "].into_iter();
     let clauses = clauses.filter_map(|word| Some(sentence.split_once(word)?.1));
     sentence.split_whitespace().count() <= MAX_WORDS
         && std::iter::once(sentence).chain(clauses).any(|clause| {
