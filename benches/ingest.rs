@@ -244,7 +244,7 @@ impl Bench {
         self.row("first time", first.wall.as_secs_f64(), "s", None);
         self.row("unchanged", again.wall.as_secs_f64(), "s", Some(Limit::AtMost(1.5)));
         let peak = first.peak_bytes.max(again.peak_bytes);
-        self.row("  peak memory", mb(peak), "MB", None);
+        self.row("  peak memory", mb(peak), "MB", Some(Limit::AtMost(100.0)));
     }
 }
 

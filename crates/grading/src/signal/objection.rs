@@ -105,7 +105,7 @@ static MEETS: LazyLock<Regex> = LazyLock::new(|| {
     let also = r"^(?:and |but |now |so |also |well,? |ok,? |hmm,? )*";
     let not = r"(?:not|isn't|doesn't|don't|didn't|aren't|isnt|doesnt|dont|didnt|arent|won't|wont)";
     let cannot = r"(?:don't|dont|do not|can't|cant|can not|cannot|couldn't|could not|(?:am |'m )(?:not able|unable) to)";
-    let works = r"(?:work\w*|updat\w*|load\w*|show\w*|appear\w*|render\w*|display\w*|respond\w*|chang\w*|sav\w*|look (?:like|right|good|the same)|match\w*|fit\b|compil\w*|build\w*|start\w*|open\w*|activat\w*)";
+    let works = r"(?:work\w*|update\w*|updating|load\w*|show\w*|appear\w*|render\w*|display\w*|respond\w*|change\w*|changing|saves?|saved|saving|look (?:like|right|good|the same)|match\w*|fit\b|compil\w*|build\w*|start\w*|open\w*|activat\w*)";
     let subject = r"(?:it|this|that|they|(?:the|my|your) [\w']+(?: [\w']+){0,4})";
     english::regex(
         &[
