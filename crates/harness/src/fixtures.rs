@@ -258,7 +258,8 @@ pub fn scored(scores: [f64; 4], reasoning: &str) -> Judgement {
     }
 }
 
-fn unscored(reason: UnscoredReason, detail: &str) -> Judgement {
+/// Returns a judgement without a verdict.
+pub fn unscored(reason: UnscoredReason, detail: &str) -> Judgement {
     let partial = match reason {
         UnscoredReason::CantTell => vec![
             CategoryScore { category: "format_score".to_owned(), score: Some(score(0.8)) },
@@ -336,7 +337,7 @@ pub fn case(index: usize, id: &str, judgement: Judgement) -> CaseResult {
 }
 
 /// Returns a case that was interrupted before its first step.
-fn broken(index: usize, id: &str, interruption: Interruption) -> CaseResult {
+pub fn broken(index: usize, id: &str, interruption: Interruption) -> CaseResult {
     let steps = Vec::new();
     let base = case(index, id, scored([1.0; 4], ""));
     CaseResult { steps, interruption: Some(interruption), ..base }

@@ -4,12 +4,12 @@
 //! partial report.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::index::{self, RunEntry, RunIndex};
-use selftest_text::disk::{Disk, SystemDisk};
+use selftest_text::disk::{Disk, OpenMode, SystemDisk};
 use selftest_text::file;
 
 use super::trend;
@@ -108,35 +108,39 @@ impl ReportFiles {
         markdown_folder: &Path,
         run_id: &RunId,
     ) -> Result<Self, ReportFilesError> {
+        Self::reopen_on(Arc::new(SystemDisk), json_folder, markdown_folder, run_id)
+    }
+
+    /// Like [`ReportFiles::reopen`], on this disk.
+    pub fn reopen_on(
+        disk: Arc<dyn Disk>,
+        json_folder: &Path,
+        markdown_folder: &Path,
+        run_id: &RunId,
+    ) -> Result<Self, ReportFilesError> {
         let mut files = Self {
             run_id: run_id.clone(),
             json_folder: json_folder.to_owned(),
             markdown_folder: markdown_folder.to_owned(),
             json_link: String::new(),
             is_first: false,
-            disk: Arc::new(SystemDisk),
+            disk,
         };
         let mut real = [PathBuf::new(), PathBuf::new()];
         for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
             let refuse = |cause| ReportFilesError::Folder { path: folder.to_owned(), cause };
-            fs::create_dir_all(folder).map_err(refuse)?;
+            files.disk.create_folder(folder).map_err(refuse)?;
             // The relative link must also work if a folder is reached through a symlink.
-            *real = folder.canonicalize().map_err(refuse)?;
+            *real = files.disk.canonicalize(folder).map_err(refuse)?;
             files.probe(folder).map_err(|cause| ReportFilesError::NotWritable {
                 path: folder.to_owned(),
                 cause,
             })?;
         }
         let [json, markdown] = real;
-        files.is_first = !has_reports(&json);
+        files.is_first = !has_reports(&*files.disk, &json);
         files.json_link = relative(&markdown, &json.join(format!("{run_id}.json")));
         Ok(files)
-    }
-
-    /// Writes to this disk instead of the file system's.
-    #[cfg(test)]
-    pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
-        Self { disk, ..self }
     }
 
     /// Returns the paths of the run's reports, as configured.
@@ -190,13 +194,18 @@ impl ReportFiles {
         let picture = trend::render(&runs.entries).map_err(failed)?;
         self.replace(&self.markdown_folder.join(index::TREND_FILE), &picture)?;
         let text = index::render(&runs).map_err(failed)?;
-        self.replace(&self.markdown_folder.join("index.md"), &text)
+        self.replace(&self.markdown_folder.join("index.md"), &text)?;
+        for folder in [&self.json_folder, &self.markdown_folder] {
+            // The reports of a finished run survive a loss of power. Not every system can sync a
+            // folder.
+            let _ = self.disk.sync_folder(folder);
+        }
+        Ok(())
     }
 
     fn runs(&self) -> io::Result<RunIndex> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.json_folder)? {
-            let path = entry?.path();
+        for path in self.disk.list(&self.json_folder)? {
             if path.extension().is_some_and(|extension| extension == "json") {
                 names.push(path);
             }
@@ -207,7 +216,7 @@ impl ReportFiles {
         names.truncate(MAX_INDEXED);
         let mut runs = RunIndex { left_out, ..RunIndex::default() };
         for path in names {
-            match read_run(&path) {
+            match self.read_run(&path) {
                 Some(run) => runs.entries.push(run),
                 None => runs.foreign += 1,
             }
@@ -217,11 +226,22 @@ impl ReportFiles {
         Ok(runs)
     }
 
+    /// Returns the entry of a JSON file, if it is the report of the run in its name.
+    fn read_run(&self, path: &Path) -> Option<RunEntry> {
+        let name = path.file_stem()?.to_str()?;
+        // Opening a named pipe would block until a writer appears.
+        if !self.disk.is_file(path).ok()? {
+            return None;
+        }
+        let file = self.disk.open(path, OpenMode::Read).ok()?;
+        index::read_entry(file.reader().ok()?).filter(|run| run.run_id.as_str() == name)
+    }
+
     fn probe(&self, folder: &Path) -> io::Result<()> {
         let path = folder.join(format!(".{}.probe", self.run_id));
-        let result = file::create_new(&path).and_then(|mut file| file.write_all(&PROBE));
+        let result = file::create_new(&*self.disk, &path).and_then(|file| file.append(&PROBE));
         // Removed even if writing to it failed.
-        let removed = fs::remove_file(&path);
+        let removed = self.disk.remove(&path);
         result.and(removed)
     }
 
@@ -240,7 +260,7 @@ impl ReportFiles {
         replace()
             .or_else(|error| match (error.kind(), target.parent()) {
                 (io::ErrorKind::NotFound, Some(folder)) => {
-                    fs::create_dir_all(folder).and_then(|()| replace())
+                    self.disk.create_folder(folder).and_then(|()| replace())
                 }
                 _ => Err(error),
             })
@@ -249,23 +269,12 @@ impl ReportFiles {
 }
 
 /// Returns true if a file in the folder is named like a run's report.
-fn has_reports(folder: &Path) -> bool {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| {
-        let name = name.to_string_lossy();
+fn has_reports(disk: &dyn Disk, folder: &Path) -> bool {
+    let paths = disk.list(folder).unwrap_or_default();
+    paths.iter().any(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.strip_suffix(".json").is_some_and(|run| RunId::try_from(run.to_owned()).is_ok())
     })
-}
-
-/// Returns the entry of a JSON file, if it is the report of the run in its name.
-fn read_run(path: &Path) -> Option<RunEntry> {
-    let name = path.file_stem()?.to_str()?;
-    // Opening a named pipe would block until a writer appears.
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    index::read_entry(File::open(path).ok()?).filter(|run| run.run_id.as_str() == name)
 }
 
 /// Returns the relative path from a folder to a file, both absolute, with `/` separators.

@@ -1,11 +1,12 @@
 //! Atomic replacement of text files: a reader sees either the old text or the new one, never a
-//! part. And bounded reads.
+//! part, even after a loss of power. And bounded reads.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::disk::{Disk, DiskFile, SystemDisk};
+use crate::disk::{Disk, FileWriter, OpenFile, OpenMode, SystemDisk};
 
 /// Size of a write, in bytes.
 const BUFFER: usize = 64 * 1024;
@@ -35,11 +36,14 @@ pub fn replace_on(
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     // In the same folder, because a rename is atomic only within a file system.
     let temporary = target.with_file_name(format!(".{name}.{writer}.tmp"));
-    create_new(&temporary)
+    create_new(disk, &temporary)
         .and_then(|file| {
-            let mut file = BufWriter::with_capacity(BUFFER, DiskFile::new(disk, file));
-            write(&mut file)?;
-            file.flush()
+            let mut buffer = BufWriter::with_capacity(BUFFER, FileWriter(&*file));
+            write(&mut buffer)?;
+            buffer.flush()?;
+            drop(buffer);
+            // The name may reach the disk before the content.
+            file.sync()
         })
         .and_then(|()| disk.rename(&temporary, target))
         .inspect_err(|_| {
@@ -74,12 +78,11 @@ pub fn bounded_text(source: impl io::Read, most: u64) -> io::Result<String> {
 
 /// Opens a file that must not exist yet, so a symlink in its place is never followed. Removes a
 /// leftover of an interrupted write first.
-pub fn create_new(path: &Path) -> io::Result<File> {
-    let open = || OpenOptions::new().write(true).create_new(true).open(path);
-    match open() {
+pub fn create_new(disk: &dyn Disk, path: &Path) -> io::Result<Arc<dyn OpenFile>> {
+    match disk.open(path, OpenMode::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
-            open()
+            disk.remove(path)?;
+            disk.open(path, OpenMode::CreateNew)
         }
         result => result,
     }

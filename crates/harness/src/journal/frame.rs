@@ -46,6 +46,9 @@ pub(super) struct JournalFrames<'a> {
 
 /// Splits a file into records. The error is the line number of a damaged record that complete ones
 /// follow, which an interrupted write cannot cause.
+///
+/// A loss of power can leave zeros in the part of a file that was not synced yet, also before parts
+/// that reached the disk. No record contains one, so that all from there on counts as torn.
 pub(super) fn split_records(bytes: &[u8]) -> Result<JournalFrames<'_>, usize> {
     let mut frames = JournalFrames { texts: Vec::new(), length: 0, torn: 0 };
     let mut position = 0;
@@ -56,6 +59,7 @@ pub(super) fn split_records(bytes: &[u8]) -> Result<JournalFrames<'_>, usize> {
             // Damage at the end is an interrupted write; it is an error only if a complete record
             // follows.
             Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
+            None if damaged.is_none() && memchr::memchr(0, line).is_some() => break,
             Some(text) => {
                 frames.texts.push((number, text));
                 frames.length = position;
@@ -96,6 +100,19 @@ mod tests {
         assert_eq!(texts, [&b"\"one\""[..], b"\"line\\nbreak\"", b"\"\""]);
         assert_eq!((found.length, found.torn), (file.len(), 0));
         assert_eq!(file.split_inclusive(|&byte| byte == b'\n').count(), 3);
+    }
+
+    #[test]
+    fn zeros_are_what_was_not_synced() {
+        let whole = file(&["one", "two", "three"]);
+        let second = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+        for zeros in [second..second + 3, second + 4..whole.len(), second - 1..second + 1] {
+            let mut lost = whole.clone();
+            lost[zeros.clone()].fill(0);
+            let found = split_records(&lost).unwrap();
+            assert_eq!(found.texts.len(), usize::from(zeros.start >= second), "{zeros:?}");
+            assert_eq!(found.length + found.torn, whole.len());
+        }
     }
 
     #[test]

@@ -1,22 +1,28 @@
 //! Removes files that killed processes left behind, if their run is no longer alive.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::Path;
 
 use super::EXTENSION;
 use crate::sut::namespace::RunId;
+use selftest_text::disk::{Disk, OpenMode, SystemDisk};
 
 /// Removes temporary files of dead runs from the report folders. Files that cannot be removed stay.
 pub fn remove_leftovers(json_folder: &Path, markdown_folder: &Path) {
+    remove_leftovers_on(&SystemDisk, json_folder, markdown_folder);
+}
+
+/// Like [`remove_leftovers`], on this disk.
+pub fn remove_leftovers_on(disk: &dyn Disk, json_folder: &Path, markdown_folder: &Path) {
     let mut alive = BTreeMap::<RunId, bool>::new();
     for folder in [json_folder, markdown_folder] {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let Some(run) = name.to_str().and_then(owner_of) else { continue };
-            let is_alive = *alive.entry(run.clone()).or_insert_with(|| is_alive(json_folder, &run));
+        for path in disk.list(folder).unwrap_or_default() {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let Some(run) = name.and_then(owner_of) else { continue };
+            let is_alive =
+                *alive.entry(run.clone()).or_insert_with(|| is_alive(disk, json_folder, &run));
             if !is_alive {
-                let _ = fs::remove_file(entry.path());
+                let _ = disk.remove(&path);
             }
         }
     }
@@ -34,13 +40,15 @@ fn owner_of(name: &str) -> Option<RunId> {
 
 /// Returns true if a process holds the lock on the run's journal. A run without a journal may be
 /// about to start, so it counts as alive.
-fn is_alive(folder: &Path, run: &RunId) -> bool {
+fn is_alive(disk: &dyn Disk, folder: &Path, run: &RunId) -> bool {
     let journal = folder.join(format!("{run}.{EXTENSION}"));
-    File::open(journal).map_or(true, |file| file.try_lock_shared().is_err())
+    disk.open(&journal, OpenMode::Read).map_or(true, |file| file.try_lock_shared().is_err())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
 
     #[test]

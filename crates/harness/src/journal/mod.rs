@@ -14,10 +14,12 @@ mod writer;
 
 pub use error::JournalError;
 pub use header::{JournalHeader, RunDigests};
-pub use leftovers::remove_leftovers;
-pub use read::{RecoveredRun, find_journal, read_header, recover};
+pub use leftovers::{remove_leftovers, remove_leftovers_on};
+pub use read::{
+    RecoveredRun, find_journal, find_journal_on, read_header, recover, recover_on,
+};
 pub use records::RecordFile;
-pub use writer::Journal;
+pub use writer::{Journal, JournalSync};
 
 /// File extension of a journal; the stem is the run id.
 pub const EXTENSION: &str = "journal";

@@ -1,9 +1,10 @@
 //! Reads a journal back: the finished work, and the file itself, ready for appending.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::TryLockError;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -12,6 +13,7 @@ use super::{EXTENSION, JournalError, JournalHeader, frame};
 use crate::outcome::CaseResult;
 use crate::sut::namespace::RunId;
 use selftest_models::journaled::StoredCall;
+use selftest_text::disk::{Disk, OpenFile, OpenMode, SystemDisk};
 
 /// Maximum size of the first record in bytes. It describes the request and contains no cases.
 const MAX_FIRST: u64 = 4 * 1024 * 1024;
@@ -44,21 +46,28 @@ pub struct RecoveredRun {
     /// Path of the journal.
     pub path: PathBuf,
     /// The open journal, locked for this process.
-    pub(super) file: File,
+    pub(super) file: Arc<dyn OpenFile>,
+    pub(super) disk: Arc<dyn Disk>,
     /// Bytes up to the end of the last complete record.
     pub(super) length: u64,
 }
 
 /// Finds the journal of a run in this folder, or the newest one. Returns `None` if there is none.
 pub fn find_journal(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
+    find_journal_on(&SystemDisk, folder, run)
+}
+
+/// Like [`find_journal`], on this disk.
+pub fn find_journal_on(
+    disk: &dyn Disk,
+    folder: &Path,
+    run: Option<&str>,
+) -> io::Result<Option<PathBuf>> {
+    let paths = match disk.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        entries => entries?,
+        paths => paths?,
     };
-    let journals = entries.filter_map(|entry| {
-        let path = entry.ok()?.path();
-        Some((run_of(&path)?, path))
-    });
+    let journals = paths.into_iter().filter_map(|path| Some((run_of(&path)?, path)));
     let mut journals: Vec<(RunId, PathBuf)> = match run {
         Some(run) => journals.filter(|(id, _)| id.as_str() == run).collect(),
         None => journals.collect(),
@@ -69,7 +78,7 @@ pub fn find_journal(folder: &Path, run: Option<&str>) -> io::Result<Option<PathB
     let newest = journals.last().and_then(|(id, _)| minute(id));
     let rivals = journals.into_iter().filter(|(id, _)| minute(id) == newest);
     let by_start =
-        rivals.map(|(_, path)| (read_header(&path).map(|header| header.started_at), path));
+        rivals.map(|(_, path)| (header_on(disk, &path).map(|header| header.started_at), path));
     Ok(by_start.max_by_key(|(started_at, _)| *started_at).map(|(_, path)| path))
 }
 
@@ -84,12 +93,17 @@ pub(super) fn run_of(path: &Path) -> Option<RunId> {
 
 /// Returns the first record of a journal, if it can be read.
 pub fn read_header(path: &Path) -> Option<JournalHeader> {
+    header_on(&SystemDisk, path)
+}
+
+fn header_on(disk: &dyn Disk, path: &Path) -> Option<JournalHeader> {
     // Opening a named pipe would block until a writer appears.
-    if !fs::metadata(path).ok()?.is_file() {
+    if !disk.is_file(path).ok()? {
         return None;
     }
+    let file = disk.open(path, OpenMode::Read).ok()?;
     let mut line = Vec::new();
-    BufReader::new(File::open(path).ok()?).take(MAX_FIRST).read_until(b'\n', &mut line).ok()?;
+    BufReader::new(file.reader().ok()?).take(MAX_FIRST).read_until(b'\n', &mut line).ok()?;
     match serde_json::from_slice(frame::decode_record(line.strip_suffix(b"\n")?)?).ok()? {
         RecoveredRecord::Begun(header) => Some(*header),
         _ => None,
@@ -98,12 +112,17 @@ pub fn read_header(path: &Path) -> Option<JournalHeader> {
 
 /// Reads a journal and locks it, so that no other process resumes the same run.
 pub fn recover(path: &Path) -> Result<RecoveredRun, JournalError> {
+    recover_on(Arc::new(SystemDisk), path)
+}
+
+/// Like [`recover`], on this disk.
+pub fn recover_on(disk: Arc<dyn Disk>, path: &Path) -> Result<RecoveredRun, JournalError> {
     let path = path.to_owned();
     let unreadable = |cause| JournalError::Unreadable { path: path.clone(), cause };
-    if !fs::metadata(&path).map_err(unreadable)?.is_file() {
+    if !disk.is_file(&path).map_err(unreadable)? {
         return Err(JournalError::Foreign { path });
     }
-    let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(unreadable)?;
+    let file = disk.open(&path, OpenMode::ReadWrite).map_err(unreadable)?;
     // The writer holds this lock as long as it lives.
     match file.try_lock() {
         Ok(()) => {}
@@ -111,12 +130,13 @@ pub fn recover(path: &Path) -> Result<RecoveredRun, JournalError> {
         Err(TryLockError::Error(cause)) => return Err(unreadable(cause)),
     }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    file.reader().and_then(|mut file| file.read_to_end(&mut bytes)).map_err(unreadable)?;
     let damaged = |line| JournalError::Damaged { path: path.clone(), line };
     let found = frame::split_records(&bytes).map_err(damaged)?;
     let Some((_, first)) = found.texts.first() else {
-        // A torn first record still starts with the digits of its checksum.
-        let begins_well = bytes.iter().take(8).all(u8::is_ascii_hexdigit);
+        // A torn first record still starts with the digits of its checksum, or is zeros after a loss
+        // of power.
+        let begins_well = bytes.iter().take(8).all(|byte| byte.is_ascii_hexdigit() || *byte == 0);
         return Err(if begins_well {
             JournalError::Empty { path }
         } else {
@@ -136,7 +156,7 @@ pub fn recover(path: &Path) -> Result<RecoveredRun, JournalError> {
             RecoveredRecord::Begun(_) => return Err(damaged(line)),
         }
     }
-    Ok(RecoveredRun { header, cases, calls, torn, path, file, length })
+    Ok(RecoveredRun { header, cases, calls, torn, path, file, disk, length })
 }
 
 /// Returns the first record if this program can resume from it.

@@ -2,7 +2,6 @@
 //! that an interrupted measurement resumes where it stopped. Works for any serialisable record;
 //! unlike a run's journal the file has no header, and its name identifies what it belongs to.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -12,12 +11,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::frame;
-use selftest_text::disk::{Disk, SystemDisk};
+use selftest_text::disk::{Disk, OpenFile, OpenMode, SystemDisk};
 
 /// A file of finished parts.
 pub struct RecordFile<T> {
     disk: Arc<dyn Disk>,
-    file: File,
+    file: Arc<dyn OpenFile>,
     path: PathBuf,
     /// Bytes up to the end of the last complete record.
     length: u64,
@@ -34,11 +33,11 @@ impl<T: Serialize + DeserializeOwned> RecordFile<T> {
     /// Like [`RecordFile::open`], on this disk.
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> io::Result<(Self, Vec<T>)> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            disk.create_folder(folder)?;
         }
-        let mut options = OpenOptions::new();
-        let file = options.create(true).append(true).read(true).open(path)?;
-        let bytes = fs::read(path)?;
+        let file = disk.open(path, OpenMode::Create)?;
+        let mut bytes = Vec::new();
+        file.reader()?.read_to_end(&mut bytes)?;
         // One unreadable record invalidates the file: another version wrote it.
         let read = frame::split_records(&bytes).ok().and_then(|frames| {
             let records = frames.texts.iter().map(|(_, text)| serde_json::from_slice(text).ok());
@@ -47,31 +46,33 @@ impl<T: Serialize + DeserializeOwned> RecordFile<T> {
         let (length, records) = read.unwrap_or_default();
         // Removes a torn or invalid tail before the next append.
         let length = length as u64;
-        disk.set_len(&file, length)?;
+        file.set_len(length)?;
         Ok((Self { disk, file, path: path.to_owned(), length, kind: PhantomData }, records))
     }
 
     /// Appends a record and flushes it to disk.
     pub fn append(&mut self, record: &T) -> io::Result<()> {
         let line = frame::encode_record(record)?;
-        if let Err(error) = self.disk.write(&self.file, &line) {
+        if let Err(error) = self.file.append(&line) {
             // A partial line would make the next record look like damage in the middle, for which the
             // whole file starts over.
-            self.disk.set_len(&self.file, self.length)?;
+            self.file.set_len(self.length)?;
             return Err(error);
         }
         self.length += line.len() as u64;
-        self.file.sync_data()
+        self.file.sync()
     }
 
     /// Deletes the file: the measurement is complete and stored elsewhere.
     pub fn finish(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        self.disk.remove(&self.path)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tempfile::TempDir;
 
     use super::*;

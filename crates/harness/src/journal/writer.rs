@@ -2,8 +2,7 @@
 //! loses nothing. A background thread syncs the file to disk moments later, in case the machine
 //! loses power.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -16,7 +15,7 @@ use super::{EXTENSION, JournalHeader, RecoveredRun, frame};
 use crate::event::{EventLog, RunEventKind};
 use crate::outcome::{CaseResult, RunOutcome};
 use selftest_models::journaled::{CallSink, FinishedCall};
-use selftest_text::disk::{Disk, SystemDisk};
+use selftest_text::disk::{Disk, FileWriter, OpenFile, OpenMode, SystemDisk};
 
 /// Delay in which records are collected before one sync covers them all.
 const SYNC_DELAY: Duration = Duration::from_millis(5);
@@ -30,6 +29,15 @@ enum JournalRecord<'a> {
     Case(&'a CaseResult),
     Resumed { at: Timestamp },
     Ended { at: Timestamp, outcome: RunOutcome },
+}
+
+/// When records are synced to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalSync {
+    /// Moments after they were written, by a thread.
+    InBackground,
+    /// By [`Journal::sync`] and [`Journal::close`] alone. For simulations, whose seed decides it.
+    OnRequest,
 }
 
 /// The journal of a run in progress.
@@ -48,7 +56,7 @@ struct SharedJournal {
 
 struct JournalState {
     disk: Arc<dyn Disk>,
-    file: Arc<File>,
+    file: Arc<dyn OpenFile>,
     path: PathBuf,
     /// Bytes up to the end of the last complete record.
     length: u64,
@@ -62,7 +70,7 @@ struct JournalState {
 impl Journal {
     /// Creates the journal of a run in this folder, which must exist.
     pub fn create(folder: &Path, header: &JournalHeader) -> io::Result<Self> {
-        Self::create_on(Arc::new(SystemDisk), folder, header)
+        Self::create_on(Arc::new(SystemDisk), folder, header, JournalSync::InBackground)
     }
 
     /// Like [`Journal::create`], on this disk.
@@ -70,10 +78,11 @@ impl Journal {
         disk: Arc<dyn Disk>,
         folder: &Path,
         header: &JournalHeader,
+        sync: JournalSync,
     ) -> io::Result<Self> {
         let path = folder.join(format!("{}.{EXTENSION}", header.run_id));
-        let file = create_locked(&path)?;
-        let journal = Self::of(JournalState::new(disk, file, path, 0));
+        let file = create_locked(&*disk, &path)?;
+        let journal = Self::of(JournalState::new(disk, file, path, 0), sync);
         journal.append(&JournalRecord::Begun(header));
         match journal.fault() {
             None => Ok(journal),
@@ -86,25 +95,36 @@ impl Journal {
 
     /// Continues a recovered journal; a torn record at its end is cut off.
     pub fn resume(recovered: RecoveredRun) -> io::Result<Self> {
-        Self::resume_on(Arc::new(SystemDisk), recovered)
+        Self::resume_with(recovered, JournalSync::InBackground)
     }
 
-    /// Like [`Journal::resume`], on this disk.
-    pub fn resume_on(disk: Arc<dyn Disk>, recovered: RecoveredRun) -> io::Result<Self> {
-        let RecoveredRun { mut file, length, path, .. } = recovered;
-        disk.set_len(&file, length)?;
-        file.seek(SeekFrom::End(0))?;
-        let journal = Self::of(JournalState::new(disk, file, path, length));
+    /// Like [`Journal::resume`], synced in this way.
+    pub fn resume_with(recovered: RecoveredRun, sync: JournalSync) -> io::Result<Self> {
+        let RecoveredRun { file, length, path, disk, .. } = recovered;
+        file.set_len(length)?;
+        let journal = Self::of(JournalState::new(disk, file, path, length), sync);
         journal.append(&JournalRecord::Resumed { at: selftest_clock::now() });
         Ok(journal)
     }
 
-    fn of(state: JournalState) -> Self {
+    fn of(state: JournalState, sync: JournalSync) -> Self {
         let (state, news, closing) = (Mutex::new(state), Condvar::new(), Condvar::new());
         let shared = Arc::new(SharedJournal { state, changed: news, closing });
-        let keeping = Arc::clone(&shared);
-        let keeper = std::thread::spawn(move || keeping.sync_until_closed());
-        Self { shared, sync_thread: Mutex::new(Some(keeper)) }
+        let keeper = (sync == JournalSync::InBackground).then(|| {
+            let keeping = Arc::clone(&shared);
+            std::thread::spawn(move || keeping.sync_until_closed())
+        });
+        Self { shared, sync_thread: Mutex::new(keeper) }
+    }
+
+    /// Syncs what was written to disk.
+    pub fn sync(&self) {
+        let mut state = self.shared.lock();
+        if state.has_unsynced {
+            drop(self.shared.sync_once(state));
+        } else {
+            state.stay_in_place();
+        }
     }
 
     /// Returns the current path. It changes if the original folder is removed during the run.
@@ -123,9 +143,10 @@ impl Journal {
         self.shared.changed.notify_one();
         self.shared.closing.notify_one();
         let keeper = self.sync_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(keeper) = keeper {
+        match keeper {
             // Even if the thread panicked, all records are in the file.
-            let _ = keeper.join();
+            Some(keeper) => drop(keeper.join()),
+            None => self.sync(),
         }
     }
 
@@ -176,19 +197,22 @@ impl EventLog for Journal {
 }
 
 impl JournalState {
-    fn new(disk: Arc<dyn Disk>, file: File, path: PathBuf, length: u64) -> Self {
-        let file = Arc::new(file);
+    fn new(
+        disk: Arc<dyn Disk>,
+        file: Arc<dyn OpenFile>,
+        path: PathBuf,
+        length: u64,
+    ) -> Self {
         Self { disk, file, path, length, has_unsynced: false, is_closed: false, fault: None }
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let written = self.disk.write(&self.file, line);
+        let written = self.file.append(line);
         if written.is_ok() {
             self.length += line.len() as u64;
         } else {
             // A partial line would make the next record look like damage in the middle.
-            self.disk.set_len(&self.file, self.length)?;
-            (&*self.file).seek(SeekFrom::End(0))?;
+            self.file.set_len(self.length)?;
         }
         written
     }
@@ -201,16 +225,18 @@ impl JournalState {
         }
     }
 
-    /// Returns true if the file is still at its path. The user may remove the folder during the
-    /// run.
-    fn is_in_place(&self) -> bool {
-        is_same_file(&self.file, &self.path).unwrap_or(true)
+    /// Writes the file again if the user removed it, or its folder, during the run.
+    fn stay_in_place(&mut self) {
+        if !self.file.is_at(&self.path).unwrap_or(true) {
+            let moved = self.move_away();
+            self.record_error(moved);
+        }
     }
 
     /// Writes the whole file again, at its old path or else in the temporary folder.
     fn move_away(&mut self) -> io::Result<()> {
         // The folder may have been removed with its parents.
-        let again = self.path.parent().map_or(Ok(()), fs::create_dir_all);
+        let again = self.path.parent().map_or(Ok(()), |folder| self.disk.create_folder(folder));
         let again = again.and_then(|()| self.copy_to(&self.path));
         let (file, path) = if let Ok(file) = again {
             (file, self.path.clone())
@@ -218,17 +244,16 @@ impl JournalState {
             let path = std::env::temp_dir().join(self.path.file_name().unwrap_or_default());
             (self.copy_to(&path)?, path)
         };
-        (self.file, self.path) = (Arc::new(file), path);
+        (self.file, self.path) = (file, path);
         Ok(())
     }
 
-    fn copy_to(&self, path: &Path) -> io::Result<File> {
-        let mut file = create_locked(path)?;
+    fn copy_to(&self, path: &Path) -> io::Result<Arc<dyn OpenFile>> {
+        let file = create_locked(&*self.disk, path)?;
         // The file was unlinked, but its content is still readable through the open handle.
-        (&*self.file).seek(SeekFrom::Start(0))?;
-        let copied = io::copy(&mut io::Read::take(&*self.file, self.length), &mut file);
-        (&*self.file).seek(SeekFrom::End(0))?;
-        copied.and_then(|_| file.sync_all())?;
+        let mut written = self.file.reader()?.take(self.length);
+        io::copy(&mut written, &mut FileWriter(&*file))?;
+        file.sync()?;
         Ok(file)
     }
 }
@@ -268,26 +293,32 @@ impl SharedJournal {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if !state.has_unsynced {
-                if !state.is_in_place() {
-                    // The final message names the journal's path, so it has to be valid.
-                    let moved = state.move_away();
-                    state.record_error(moved);
-                }
+                // The final message names the journal's path, so it has to be valid.
+                state.stay_in_place();
                 return;
             }
             let goes_on = |state: &mut JournalState| !state.is_closed;
             let gathered = self.closing.wait_timeout_while(state, SYNC_DELAY, goes_on);
-            state = gathered.unwrap_or_else(PoisonError::into_inner).0;
-            state.has_unsynced = false;
-            // The lock is released during the sync, so that appends do not wait for the disk.
-            let file = Arc::clone(&state.file);
-            drop(state);
-            let kept = file.sync_data();
-            state = self.lock();
-            let kept =
-                kept.and_then(|()| if state.is_in_place() { Ok(()) } else { state.move_away() });
-            state.record_error(kept);
+            state = self.sync_once(gathered.unwrap_or_else(PoisonError::into_inner).0);
         }
+    }
+
+    /// Syncs what was written up to now.
+    fn sync_once<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, JournalState>,
+    ) -> MutexGuard<'a, JournalState> {
+        state.has_unsynced = false;
+        // The lock is released during the sync, so that appends do not wait for the disk.
+        let file = Arc::clone(&state.file);
+        drop(state);
+        let kept = file.sync();
+        let mut state = self.lock();
+        match kept {
+            Ok(()) => state.stay_in_place(),
+            Err(_) => state.record_error(kept),
+        }
+        state
     }
 }
 
@@ -296,46 +327,20 @@ fn write_error(path: &Path, cause: &io::Error) -> String {
 }
 
 /// Creates a new file and locks it for this process. The lock is released when the process ends.
-fn create_locked(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        // It contains answers, and may end up in a shared temporary folder.
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let file = options.open(path)?;
+fn create_locked(disk: &dyn Disk, path: &Path) -> io::Result<Arc<dyn OpenFile>> {
+    // It contains answers, and may end up in a shared temporary folder.
+    let file = disk.open(path, OpenMode::CreatePrivate)?;
     file.try_lock().map_err(io::Error::from)?;
     if let Some(folder) = path.parent() {
         // The directory entry has to be durable as well. Not every system can sync a folder.
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        let _ = disk.sync_folder(folder);
     }
     Ok(file)
 }
 
-#[cfg(unix)]
-fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt as _;
-    let own = file.metadata()?;
-    match fs::metadata(path) {
-        Ok(found) => Ok((own.dev(), own.ino()) == (found.dev(), found.ino())),
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-#[cfg(not(unix))]
-fn is_same_file(_file: &File, path: &Path) -> io::Result<bool> {
-    path.try_exists()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Instant;
 
     use super::super::read::{find_journal, read_header, recover};

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use selftest_text::disk::SystemDisk;
 use selftest_text::file;
 
 use super::{CaseSources, RenderContext, ReportFileKind, ReportRequest, render};
@@ -144,7 +145,7 @@ fn probe(kind: ReportFileKind, path: &Path) -> Result<PathBuf, CiFileError> {
     probe_name.push(real.file_name().unwrap_or(name));
     probe_name.push(format!(".{}.probe", std::process::id()));
     let probe = real.with_file_name(probe_name);
-    file::create_new(&probe).and_then(|_| fs::remove_file(&probe)).map_err(refuse)?;
+    file::create_new(&SystemDisk, &probe).and_then(|_| fs::remove_file(&probe)).map_err(refuse)?;
     Ok(real)
 }
 
