@@ -81,11 +81,24 @@ fuzz seconds='60' target='':
         cargo +nightly fuzz run "$target" -- -max_total_time={{ seconds }}; \
     done
 
-# Runs under simulated faults of disk and process, `count` seeds from `from` on
+# Runs under simulated faults of disk, power, model and process, `count` seeds from `from` on
 [group('check')]
 simulate count='1000' from='0':
     SELFTEST_SIMULATE={{ count }} SELFTEST_SIMULATE_FROM={{ from }} \
-        cargo test --locked --package selftest-reports --lib -- --nocapture simulation
+        cargo test --locked --profile quick --package selftest-reports --lib -- --nocapture simulation
+
+# The same for the database and the queue, under kills
+[group('check')]
+simulate-store count='1000' from='0':
+    SELFTEST_SIMULATE={{ count }} SELFTEST_SIMULATE_FROM={{ from }} \
+        cargo test --locked --package selftest-service --lib -- --nocapture simulation
+
+# Faults in what decides and protects, one at a time: each must fail a test. Hours for all of them;
+# `just mutants --package selftest-text` for some
+[group('check')]
+mutants *arguments:
+    cargo mutants --version > /dev/null 2>&1 || cargo install --locked cargo-mutants
+    cargo mutants --jobs 1 "$@"
 
 # Probes of the sandbox as root and as a user: they try to get out, and fail
 [group('check')]

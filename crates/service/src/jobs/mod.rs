@@ -15,6 +15,8 @@ mod queue;
 mod schedule;
 mod scheduler;
 mod scoring;
+#[cfg(test)]
+mod simulation;
 mod summary;
 mod weekly;
 mod worker;
