@@ -98,7 +98,7 @@ simulate-store count='1000' from='0':
 [group('check')]
 mutants *arguments:
     cargo mutants --version > /dev/null 2>&1 || cargo install --locked cargo-mutants
-    cargo mutants --jobs 1 "$@"
+    env -u CARGO_TARGET_DIR cargo mutants --jobs 1 "$@"
 
 # Probes of the sandbox as root and as a user: they try to get out, and fail
 [group('check')]
