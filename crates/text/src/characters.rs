@@ -55,4 +55,30 @@ mod tests {
             assert!(!is_hidden(c), "U+{:04X}", u32::from(c));
         }
     }
+
+    #[test]
+    fn what_cannot_be_seen_is_hidden() {
+        let hidden = "\0\u{7}\r\u{1b}\u{7f}\u{85}\u{ad}\u{200b}\u{2028}\u{202e}\u{2066}\u{feff}\
+                      \u{fdd0}\u{fdef}\u{fffe}\u{ffff}\u{1fffe}\u{10ffff}\u{e0041}";
+        for c in hidden.chars() {
+            assert!(is_hidden(c), "U+{:04X}", u32::from(c));
+        }
+    }
+
+    #[test]
+    fn xml_lacks_most_controls() {
+        for c in "\0\u{8}\u{b}\u{c}\u{1f}\u{fffe}\u{ffff}".chars() {
+            assert!(!is_xml(c), "U+{:04X}", u32::from(c));
+        }
+    }
+
+    #[test]
+    fn a_comparison_skips_what_has_no_weight_and_no_end_of_a_line() {
+        for c in "\u{7}\u{ad}\u{200b}\u{34f}\u{17b4}\u{180b}\u{200d}\u{fe0f}".chars() {
+            assert!(is_ignorable(c), "U+{:04X}", u32::from(c));
+        }
+        for c in "a :\n\t\r\u{b}\u{c}\u{85}\u{2028}\u{2029}".chars() {
+            assert!(!is_ignorable(c), "U+{:04X}", u32::from(c));
+        }
+    }
 }
