@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use selftest_app::{GateSettings, RunSettings, TrialSettings};
 use selftest_harness::run::limits::RunLimits;
 use selftest_harness::run::shard::Shard;
+use selftest_models::name::ModelName;
 use selftest_reports::ci::ReportRequest;
 
 use crate::args::Format;
@@ -38,8 +39,13 @@ pub struct TrialArgs {
         help_heading = "What to run"
     )]
     pub seed: Option<u64>,
-    /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
-    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    /// Model for every role
+    #[arg(
+        long,
+        value_name = "MODEL",
+        help = format!("Model for every role: {}", ModelName::forms()),
+        help_heading = "Models"
+    )]
     pub model: Option<String>,
     /// Model that judges the answers
     #[arg(long, value_name = "MODEL", help_heading = "Models")]

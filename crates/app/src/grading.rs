@@ -146,8 +146,7 @@ impl GradersOnRequest {
         }
         let Ok(ModelName::Ollama(tag)) = ModelName::parse(name) else { return true };
         // A copy of a cloud model can have any name: the server knows.
-        let host = self.project.environment.models.ollama_host.as_deref();
-        let base = ollama::base_address(host);
+        let base = ollama::base_address(&self.project.environment.models);
         let models = match OllamaServer::new(&base, &self.resolved.config.models) {
             Ok(server) => server.models().await.unwrap_or_default(),
             Err(_) => Vec::new(),

@@ -10,6 +10,7 @@ use secrecy::SecretString;
 
 use super::variables::PREFIX;
 use selftest_models::model_settings::ModelEnvironment;
+use selftest_models::name::ModelName;
 use selftest_text::redact::known;
 
 /// The process environment.
@@ -66,9 +67,9 @@ impl Environment {
                 .is_some_and(|value| !["0", "false", "no", "off"].contains(&&*value.to_lowercase()))
         };
         let models = ModelEnvironment {
-            ollama_host: text("OLLAMA_HOST"),
-            openai_api_key: text("OPENAI_API_KEY").map(SecretString::from),
-            openai_base_url: text("OPENAI_BASE_URL"),
+            providers: ModelName::variables()
+                .filter_map(|name| Some((name, SecretString::from(text(name)?))))
+                .collect(),
             model_file: text("SELFTEST_MODEL_FILE").map(PathBuf::from),
             cache_folder: cache_folder(&variables),
             hf_endpoint: text("HF_ENDPOINT"),
@@ -76,10 +77,13 @@ impl Environment {
         };
         let settings = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
         let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let secrets: Vec<String> = variables
+        let mut secrets: Vec<String> = variables
             .iter()
             .flat_map(|(name, value)| known::secrets_in_setting(name, value))
             .collect();
+        // A provider's key is secret under any name.
+        let keys = ModelName::key_variables().filter_map(text);
+        secrets.extend(keys.flat_map(|key| known::secrets_in_setting("key", &key)));
         let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
         let secret_values = Vec::new();
         let mut environment = Self { variables, settings, models, ci, no_color, secret_values };
@@ -119,7 +123,6 @@ fn cache_folder(variables: &BTreeMap<String, String>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::ExposeSecret as _;
 
     fn environment(pairs: &[(&str, &str)]) -> Environment {
         let pairs = pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
@@ -137,9 +140,9 @@ mod tests {
             ("SELFTEST_STRICTNESS", "1"),
         ]);
         let models = &environment.models;
-        assert_eq!(models.ollama_host.as_deref(), Some("0.0.0.0"));
-        assert_eq!(models.openai_api_key.as_ref().unwrap().expose_secret(), "sk-12345678");
-        assert_eq!(models.openai_base_url, None);
+        assert_eq!(models.text("OLLAMA_HOST"), Some("0.0.0.0"));
+        assert_eq!(models.text("OPENAI_API_KEY"), Some("sk-12345678"));
+        assert_eq!(models.text("OPENAI_BASE_URL"), None);
         assert_eq!(models.model_file.as_deref(), Some(Path::new("/m.gguf")));
         assert!(models.offline);
         assert_eq!(environment.settings.len(), 3);

@@ -12,7 +12,26 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::provider::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
+
+/// The entry in the table of providers.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    placeholder: "DIR",
+    example: "DIR",
+    concurrency: REMOTE_CALLS,
+    ..ProviderEntry::new(|context| Box::pin(async move { build(&context) }))
+};
+
+fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
+    let folder = context.folder.join(context.name);
+    let mut cassette = Cassette::open(Path::new(context.name), &folder)?;
+    if let Some(log) = context.call_log {
+        let answered = log.answer_counts(Some(cassette.id()));
+        cassette = cassette.starting_at(answered);
+    }
+    Ok(ProviderModel { model: Arc::new(cassette), endpoint: None })
+}
 
 /// Number of characters of the digest in a file name.
 const DIGEST_LENGTH: usize = 16;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::name::ModelName;
+
 /// Time limit that a call exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum TimeoutPhase {
@@ -78,6 +80,8 @@ pub enum ModelError {
         body: String,
         /// Value of `Retry-After`.
         retry_after: Option<Duration>,
+        /// The variable with the key, if the provider has one.
+        key_variable: Option<&'static str>,
     },
     /// The server answered with a redirect to another address.
     #[error("{endpoint} answered {status}, a redirect to {location}, which is not followed")]
@@ -290,13 +294,12 @@ impl ModelError {
                 Some(hint.clone())
             }
             ModelError::Engine { hint, .. } | ModelError::WrongReply { hint, .. } => hint.clone(),
-            ModelError::InvalidName { .. } => Some(
-                "write provider/model: ollama/qwen2.5:7b, openai/gpt-4o-mini, \
-                 embedded/smollm2-135m, cassette/<dir>, or auto"
-                    .to_owned(),
-            ),
-            ModelError::Status { status: 401 | 403, .. } => {
-                Some("set OPENAI_API_KEY to a key that this server accepts".to_owned())
+            ModelError::InvalidName { .. } => {
+                let examples = ModelName::provider_examples().join(", ");
+                Some(format!("write provider/model: {examples}, or auto"))
+            }
+            ModelError::Status { status: 401 | 403, key_variable, .. } => {
+                key_variable.map(|key| format!("set {key} to a key that this server accepts"))
             }
             ModelError::Status { status: 404, .. } => Some(
                 "is the address right? that of most servers ends in /v1, without /chat/completions"

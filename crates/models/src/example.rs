@@ -1,18 +1,26 @@
 //! A provider whose models repeat the last message.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 
+use super::provider::{ModelContext, ProviderEntry, ProviderModel};
 use super::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelError};
 
-/// A model that repeats what it is asked.
-pub(super) struct EchoModel {
-    id: String,
+/// The entry in the table of providers.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    example: "parrot",
+    ..ProviderEntry::new(|context| Box::pin(async move { Ok(build(&context)) }))
+};
+
+fn build(context: &ModelContext<'_>) -> ProviderModel {
+    let model = EchoModel { id: context.full_name.to_string() };
+    ProviderModel::new(Arc::new(model), "example".to_owned())
 }
 
-impl EchoModel {
-    pub(super) fn new(id: String) -> Self {
-        Self { id }
-    }
+/// A model that repeats what it is asked.
+struct EchoModel {
+    id: String,
 }
 
 impl ChatModel for EchoModel {

@@ -35,6 +35,8 @@ pub struct HttpEndpoint {
     /// The last URL posted to, which is usually the next one as well.
     posted: Mutex<Option<(String, Url)>>,
     unreachable_hint: String,
+    /// The variable with the key, for hints.
+    key_variable: Option<&'static str>,
     first_byte: Duration,
     total: Duration,
     connect: Duration,
@@ -96,10 +98,17 @@ impl HttpEndpoint {
             address,
             posted: Mutex::default(),
             unreachable_hint,
+            key_variable: None,
             first_byte: settings.first_byte(),
             total: settings.total(),
             connect: settings.connect(),
         })
+    }
+
+    /// Names the variable with the key, for hints.
+    #[must_use]
+    pub fn with_key(self, variable: &'static str) -> Self {
+        Self { key_variable: Some(variable), ..self }
     }
 
     /// Returns the base address, for messages.
@@ -242,6 +251,7 @@ impl HttpEndpoint {
             status,
             body: if words.is_empty() { "(empty body)".to_owned() } else { words },
             retry_after: answer.retry_after,
+            key_variable: self.key_variable,
         }
     }
 

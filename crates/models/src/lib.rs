@@ -38,6 +38,7 @@ pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub mod prompts;
+mod provider;
 mod redaction_cache;
 mod reply_validator;
 pub mod server_address;

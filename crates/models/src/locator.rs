@@ -9,24 +9,20 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::breaker::{BreakerLimits, CircuitBreaker, Outages};
-use super::cassette::{Cassette, RecordingCounter, RecordingModel};
-use super::embedded::EmbeddedModel;
+use super::cassette::{RecordingCounter, RecordingModel};
 use super::guarded::{EndpointGate, GuardedModel};
 use super::journaled::{CallLog, JournaledModel};
-use super::model_files::{self, CatalogueEntry, WeightsOrigin};
+use super::model_files;
 use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
-use super::ollama::{self, OllamaModel, OllamaServer};
-use super::openai::{self, OpenAiModel};
+use super::ollama::{self, OllamaServer};
+use super::openai;
+use super::provider::{ModelContext, ProviderModel};
 use super::redaction_cache::RedactionCache;
 use super::server_address::ServerAddress;
 use super::{ChatModel, ModelError};
 use selftest_text::redact::Redactor;
 
-/// Default concurrency if the server queues calls anyway.
-const LOCAL_CALLS: u32 = 1;
-/// Default concurrency for other servers.
-const REMOTE_CALLS: u32 = 8;
 /// Minimum size of a chat model that can be expected to answer questions about a project, in bytes:
 /// about a billion parameters of four bits. Smaller ones answer one question in three sensibly.
 const CAPABLE_BYTES: u64 = 700_000_000;
@@ -61,13 +57,6 @@ pub struct ModelLocator {
     resolutions: Vec<String>,
     /// Judging quality by full model name, used by `auto`.
     ranks: HashMap<String, f64>,
-}
-
-/// A provider's model, its endpoint and its concurrency limit.
-struct ProviderModel {
-    model: Arc<dyn ChatModel>,
-    endpoint: String,
-    concurrency: u32,
 }
 
 impl ModelLocator {
@@ -237,8 +226,8 @@ impl ModelLocator {
         }
         let is_openai = ModelName::is_openai_family(name);
         let environment = &self.environment;
-        let base_url = environment.openai_base_url.as_deref();
-        if is_openai && (environment.openai_api_key.is_some() || base_url.is_some()) {
+        let base_url = environment.text(openai::BASE_URL);
+        if is_openai && (environment.secret(openai::API_KEY).is_some() || base_url.is_some()) {
             let base = base_url.unwrap_or(openai::DEFAULT_BASE);
             let shown = ServerAddress::parse_api(base);
             let shown = shown.map_or_else(|error| error.to_string(), |it| it.base().to_owned());
@@ -273,7 +262,7 @@ impl ModelLocator {
     }
 
     fn ollama_base(&self) -> String {
-        ollama::base_address(self.environment.ollama_host.as_deref())
+        ollama::base_address(&self.environment)
     }
 
     /// Returns the models of the Ollama server if it answers quickly.
@@ -293,91 +282,41 @@ impl ModelLocator {
         name: &ModelName,
         fetch: &dyn FetchObserver,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
-        let provider = match name {
-            ModelName::Ollama(model) => {
-                let base = self.ollama_base();
-                let model = Arc::new(OllamaModel::new(model, &base, &self.settings)?);
-                ProviderModel { model, endpoint: base, concurrency: LOCAL_CALLS }
-            }
-            ModelName::OpenAi(model) => {
-                let base = self.environment.openai_base_url.clone();
-                let base = base.unwrap_or_else(|| openai::DEFAULT_BASE.to_owned());
-                let key = self.environment.openai_api_key.as_ref();
-                let is_own = |address: ServerAddress| address.base() == openai::DEFAULT_BASE;
-                if key.is_none() && ServerAddress::parse_api(&base).is_ok_and(is_own) {
-                    return Err(ModelError::Engine {
-                        what: format!("`{name}` needs OPENAI_API_KEY, which is not set"),
-                        hint: Some("set it, or OPENAI_BASE_URL for a local server".to_owned()),
-                    });
-                }
-                let model = Arc::new(OpenAiModel::new(model, &base, key, &self.settings)?);
-                ProviderModel { model, endpoint: base, concurrency: REMOTE_CALLS }
-            }
-            ModelName::Embedded(model) => {
-                // Checked before anything is downloaded for a missing engine.
-                if !cfg!(feature = "embedded") {
-                    let (id, cache) = (name.to_string(), &self.environment.cache_folder);
-                    let model = EmbeddedModel::new(id, PathBuf::new(), cache, &self.settings);
-                    model.check().await?;
-                }
-                let located = model_files::locate(model, &self.environment)?;
-                if let model_files::LocatedWeights::NotFetched(entry) = located
-                    && !self.environment.offline
-                    && entry.is_fetched_on_use()
-                {
-                    fetch.announce(&entry.announcement());
-                }
-                let progress = |progress| fetch.progress(progress);
-                let file =
-                    model_files::locate_or_fetch(model, &self.environment, &progress).await?;
-                let cache = &self.environment.cache_folder;
-                let endpoint = format!("embedded:{}", file.display());
-                let is_other = match CatalogueEntry::find(model) {
-                    Some(entry) => entry.verify(&file, cache).await? == WeightsOrigin::Custom,
-                    // A file given by its path has no published digest.
-                    None => false,
-                };
-                // A user's own file must not appear in reports under the published name.
-                let id = if is_other { endpoint.clone() } else { name.to_string() };
-                let model = EmbeddedModel::new(id, file, cache, &self.settings);
-                ProviderModel { model, endpoint, concurrency: LOCAL_CALLS }
-            }
-            ModelName::Cassette(folder) => {
-                // A cassette needs no queue, no retries and no recording.
-                let mut cassette = Cassette::open(Path::new(folder), &self.folder.join(folder))?;
-                if let Some(log) = &self.call_log {
-                    let answered = log.answer_counts(Some(cassette.id()));
-                    cassette = cassette.starting_at(answered);
-                }
-                self.concurrency.insert(cassette.id().to_owned(), REMOTE_CALLS as usize);
-                return Ok(Arc::new(cassette));
-            }
-            #[cfg(test)]
-            ModelName::Example(_) => {
-                let model = Arc::new(super::example::EchoModel::new(name.to_string()));
-                ProviderModel { model, endpoint: "example".to_owned(), concurrency: LOCAL_CALLS }
-            }
-            ModelName::Auto | ModelName::Bare(_) => {
-                return Err(ModelError::InvalidName {
-                    name: name.to_string(),
-                    why: "it was not resolved".to_owned(),
-                });
-            }
+        let Some((provider, model)) = name.provider() else {
+            return Err(ModelError::InvalidName {
+                name: name.to_string(),
+                why: "it was not resolved".to_owned(),
+            });
         };
-        let calls = self.settings.concurrency.unwrap_or(provider.concurrency) as usize;
-        self.concurrency.insert(provider.model.id().to_owned(), calls);
+        let built = (provider.entry.build)(ModelContext {
+            full_name: name,
+            name: model,
+            environment: &self.environment,
+            settings: &self.settings,
+            folder: &self.folder,
+            call_log: self.call_log.as_deref(),
+            fetch,
+        });
+        let ProviderModel { model, endpoint } = built.await?;
+        let calls = provider.entry.concurrency;
+        let Some(endpoint) = endpoint else {
+            self.concurrency.insert(model.id().to_owned(), calls as usize);
+            return Ok(model);
+        };
+        let calls = self.settings.concurrency.unwrap_or(calls) as usize;
+        self.concurrency.insert(model.id().to_owned(), calls);
         let patience = BreakerLimits {
             max_retries: self.settings.max_retries,
             restart_time: self.settings.restart(),
             concurrency: calls,
         };
         let outages = &self.outages;
-        let gate = self.gates.entry(provider.endpoint).or_insert_with(|| {
+        let gate = self.gates.entry(endpoint).or_insert_with(|| {
             let breaker = CircuitBreaker::new(patience, Arc::clone(outages));
             Arc::new(EndpointGate { permits: Semaphore::new(calls), breaker })
         });
         let guarded = Arc::new(GuardedModel {
-            inner: provider.model,
+            inner: model,
             gate: Arc::clone(gate),
             redactor: Arc::clone(&self.redactor),
             redactions: RedactionCache::default(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 /// The `models` section of the configuration.
@@ -82,12 +82,9 @@ impl ModelSettings {
 /// Model settings from the process environment, collected by the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ModelEnvironment {
-    /// `OLLAMA_HOST`.
-    pub ollama_host: Option<String>,
-    /// `OPENAI_API_KEY`.
-    pub openai_api_key: Option<SecretString>,
-    /// `OPENAI_BASE_URL`.
-    pub openai_base_url: Option<String>,
+    /// Values of the [variables of providers](crate::name::ModelName::variables) that are set:
+    /// addresses, which may contain a password, and keys.
+    pub providers: BTreeMap<&'static str, SecretString>,
     /// `SELFTEST_MODEL_FILE`: the GGUF file of the default embedded model.
     pub model_file: Option<PathBuf>,
     /// Folder for downloaded weights.
@@ -96,4 +93,16 @@ pub struct ModelEnvironment {
     pub hf_endpoint: Option<String>,
     /// True to forbid downloads.
     pub offline: bool,
+}
+
+impl ModelEnvironment {
+    /// Returns the value of a provider's variable.
+    pub fn secret(&self, variable: &str) -> Option<&SecretString> {
+        self.providers.get(variable)
+    }
+
+    /// Returns the value of a provider's variable as text, such as an address.
+    pub fn text(&self, variable: &str) -> Option<&str> {
+        self.secret(variable).map(ExposeSecret::expose_secret)
+    }
 }

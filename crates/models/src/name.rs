@@ -1,17 +1,30 @@
 //! The table of model providers, one entry each, and parsing of model names: `provider/model`, a
-//! bare name, or `auto`.
+//! bare name, or `auto`. Help, schema and hints are made from the table.
 
 use std::fmt;
 
-use super::ModelError;
+use super::provider::ProviderEntry;
+use super::{ModelError, cassette, embedded, ollama, openai};
+#[cfg(test)]
+use super::example;
 
-/// Defines the providers. An entry has a description, an identifier, and the word before the slash
-/// in names; `ModelLocator::build_model` makes the provider's models.
+/// A row of the table of providers.
+pub(crate) struct Provider {
+    /// The word before the slash.
+    prefix: &'static str,
+    description: &'static str,
+    pub(crate) entry: ProviderEntry,
+    /// Creates the name of one of its models.
+    named: fn(String) -> ModelName,
+}
+
+/// Defines the providers. An entry has a description, an identifier, the word before the slash in
+/// names, and the provider's [`ProviderEntry`].
 macro_rules! model_providers {
     ($(
         $(#[doc = $doc:literal])+
         $(#[cfg($($cfg:tt)+)])?
-        $id:ident($prefix:literal),
+        $id:ident($prefix:literal) => $entry:path,
     )+) => {
         /// A model name as written in a configuration or flag.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,28 +40,29 @@ macro_rules! model_providers {
             Bare(String),
         }
 
-        impl ModelName {
-            /// Returns the name of a provider's model; `None` if no provider has this prefix.
-            fn of_provider(prefix: &str, model: &str) -> Option<Self> {
-                match prefix {
-                    $(
-                        $(#[cfg($($cfg)+)])?
-                        $prefix => Some(Self::$id(model.to_owned())),
-                    )+
-                    _ => None,
-                }
-            }
-        }
+        /// All providers.
+        static PROVIDERS: &[Provider] = &[
+            $(
+                $(#[cfg($($cfg)+)])?
+                Provider {
+                    prefix: $prefix,
+                    description: concat!($($doc),+),
+                    entry: $entry,
+                    named: ModelName::$id,
+                },
+            )+
+        ];
 
-        impl fmt::Display for ModelName {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ModelName {
+            /// Returns the word before the slash and the text after it; `None` for `auto` and bare
+            /// names.
+            fn parts(&self) -> Option<(&'static str, &str)> {
                 match self {
-                    Self::Auto => f.write_str("auto"),
                     $(
                         $(#[cfg($($cfg)+)])?
-                        Self::$id(model) => write!(f, "{}/{model}", $prefix),
+                        Self::$id(model) => Some(($prefix, model)),
                     )+
-                    Self::Bare(name) => f.write_str(name),
+                    Self::Auto | Self::Bare(_) => None,
                 }
             }
         }
@@ -56,17 +70,85 @@ macro_rules! model_providers {
 }
 
 model_providers! {
-    /// `ollama/<name>`: a model of an Ollama server.
-    Ollama("ollama"),
-    /// `openai/<name>`: a model of OpenAI, or of a server with its protocol.
-    OpenAi("openai"),
-    /// `embedded/<name>` or `embedded:<path>`: weights that this process runs.
-    Embedded("embedded"),
-    /// `cassette/<folder>`: recorded replies.
-    Cassette("cassette"),
-    /// `example/<name>`: the example of docs/extending.md, in tests only.
+    /// A model of an Ollama server, through its native API with the schema in `format`.
+    Ollama("ollama") => ollama::PROVIDER,
+    /// A model of OpenAI, or of any server with its protocol.
+    OpenAi("openai") => openai::PROVIDER,
+    /// Weights that run in this process, on the CPU: of the catalogue, or with
+    /// `embedded:/path/to.gguf` any GGUF file that llama.cpp reads.
+    Embedded("embedded") => embedded::PROVIDER,
+    /// Replies recorded with `--record DIR`, with the seed of the run and what was known of its
+    /// judge: the same report again, without weights, server or `--seed`.
+    Cassette("cassette") => cassette::PROVIDER,
+    /// The example of docs/extending.md, in tests only.
     #[cfg(test)]
-    Example("example"),
+    Example("example") => example::PROVIDER,
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.parts()) {
+            (_, Some((prefix, model))) => write!(f, "{prefix}/{model}"),
+            (Self::Bare(name), None) => f.write_str(name),
+            (_, None) => f.write_str("auto"),
+        }
+    }
+}
+
+impl ModelName {
+    /// Returns the forms of names for help: `auto, ollama/NAME, …`.
+    pub fn forms() -> String {
+        let forms = PROVIDERS.iter().map(|it| format!("{}/{}", it.prefix, it.entry.placeholder));
+        std::iter::once("auto".to_owned()).chain(forms).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns an example of each form of names, for the schema: `auto`, `openai/gpt-4o-mini`, ….
+    pub fn examples() -> Vec<String> {
+        std::iter::once("auto".to_owned()).chain(Self::provider_examples()).collect()
+    }
+
+    /// Returns an example of each provider's names.
+    pub(crate) fn provider_examples() -> Vec<String> {
+        PROVIDERS.iter().map(Provider::example).collect()
+    }
+
+    /// Returns the environment variables with the addresses and keys of providers.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        PROVIDERS.iter().flat_map(|it| [it.entry.address, it.entry.key]).flatten()
+    }
+
+    /// Returns the environment variables with the keys of providers.
+    pub fn key_variables() -> impl Iterator<Item = &'static str> {
+        PROVIDERS.iter().filter_map(|it| it.entry.key)
+    }
+
+    /// Returns the provider and the model's name at this provider; `None` for `auto` and bare
+    /// names.
+    pub(crate) fn provider(&self) -> Option<(&'static Provider, &str)> {
+        let (prefix, model) = self.parts()?;
+        Some((Provider::find(prefix)?, model))
+    }
+}
+
+impl Provider {
+    fn find(prefix: &str) -> Option<&'static Self> {
+        PROVIDERS.iter().find(|provider| provider.prefix == prefix)
+    }
+
+    fn example(&self) -> String {
+        format!("{}/{}", self.prefix, self.entry.example)
+    }
+
+    /// Returns the row of docs/operate.md: an example, a description, the variables.
+    #[cfg(test)]
+    fn table_row(&self) -> String {
+        let text = self.description.trim().trim_end_matches('.');
+        let variables = [self.entry.address, self.entry.key].into_iter().flatten();
+        let variables: Vec<String> = variables.map(|name| format!("`{name}`")).collect();
+        let variables =
+            if variables.is_empty() { "–".to_owned() } else { variables.join(", ") };
+        format!("| `{}` | {text} | {variables} |", self.example())
+    }
 }
 
 impl ModelName {
@@ -88,8 +170,10 @@ impl ModelName {
         }
         match name.split_once('/') {
             Some((provider, "")) => Err(error(&format!("the part after `{provider}/` is missing"))),
-            Some((provider, model)) => Self::of_provider(provider, model)
-                .ok_or_else(|| error(&format!("there is no provider `{provider}`"))),
+            Some((prefix, model)) => match Provider::find(prefix) {
+                Some(provider) => Ok((provider.named)(model.to_owned())),
+                None => Err(error(&format!("there is no provider `{prefix}`"))),
+            },
             None => Ok(Self::Bare(name.to_owned())),
         }
     }
@@ -107,6 +191,8 @@ impl ModelName {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -125,6 +211,26 @@ mod tests {
             error.to_string(),
             "`anthropic/claude` is not a model name: there is no provider `anthropic`"
         );
+    }
+
+    #[test]
+    fn the_documents_have_a_row_for_each_provider() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for provider in PROVIDERS.iter().filter(|provider| provider.prefix != "example") {
+            let row = provider.table_row();
+            assert!(page.contains(&row), "docs/operate.md lacks this row:\n{row}");
+        }
+    }
+
+    #[test]
+    fn help_lists_the_forms() {
+        let forms = "auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR, example/NAME";
+        assert_eq!(ModelName::forms(), forms);
+        assert_eq!(ModelName::key_variables().collect::<Vec<_>>(), ["OPENAI_API_KEY"]);
+        for name in ModelName::examples() {
+            assert_eq!(ModelName::parse(&name).unwrap().to_string(), name);
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Ollama's OpenAI-compatible endpoint cannot set `num_ctx` and defaults the temperature to 1.0.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use super::completion::is_assistant;
 use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
-use super::model_settings::ModelSettings;
+use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::openai::decision_reply;
+use super::provider::{ModelContext, ProviderEntry, ProviderModel};
 use super::reply_validator::ReplyValidator;
 use super::server_address::ServerAddress;
 use super::{
@@ -25,10 +26,31 @@ use super::{
 /// Ollama's default address.
 pub const DEFAULT_BASE: &str = "http://127.0.0.1:11434";
 
+/// The variable with the server's address.
+const HOST: &str = "OLLAMA_HOST";
+
+/// The entry in the table of providers.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    example: "qwen2.5:7b",
+    address: Some(HOST),
+    ..ProviderEntry::new(|context| Box::pin(async move { build(&context) }))
+};
+
+fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
+    let base = base_address(context.environment);
+    let model = OllamaModel::new(context.name, &base, context.settings)?;
+    Ok(ProviderModel::new(Arc::new(model), base))
+}
+
+/// Returns the base address of the configured server.
+pub fn base_address(environment: &ModelEnvironment) -> String {
+    parse_host(environment.text(HOST))
+}
+
 /// Parses a value of `OLLAMA_HOST` into a base address. Supports every form that Ollama does:
 /// `host`, `host:port`, `[ipv6]:port`, `:port`, a URL with or without a path. `0.0.0.0` and `[::]`
 /// mean all addresses to the server; clients use loopback instead.
-pub fn base_address(host: Option<&str>) -> String {
+fn parse_host(host: Option<&str>) -> String {
     let text = host.map(|host| host.trim().trim_matches(['"', '\'', '`']).trim());
     let text = text.unwrap_or_default();
     if text.is_empty() {
@@ -151,7 +173,7 @@ impl OllamaServer {
                     --model embedded/smollm2-135m, which needs no server"
             .to_owned();
         let address = ServerAddress::parse(base).map_err(|error| ModelError::Engine {
-            what: format!("OLLAMA_HOST: {error}"),
+            what: format!("{HOST}: {error}"),
             hint: Some("write it as host:port or http://host:port".to_owned()),
         })?;
         Ok(Self { endpoint: HttpEndpoint::new(address, HeaderMap::new(), settings, hint)? })
@@ -476,7 +498,7 @@ mod tests {
             (Some("http://gpu-box:11434/api/chat"), "http://gpu-box:11434"),
             (Some("gpu-box:11434/v1"), "http://gpu-box:11434"),
         ] {
-            assert_eq!(base_address(host), base, "{host:?}");
+            assert_eq!(parse_host(host), base, "{host:?}");
         }
     }
 

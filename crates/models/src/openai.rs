@@ -2,7 +2,7 @@
 //! Studio.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -17,6 +17,7 @@ use super::completion::parse_reply;
 use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
+use super::provider::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
 use super::reply_validator::ReplyValidator;
 use super::server_address::ServerAddress;
 use super::{
@@ -27,6 +28,34 @@ use selftest_text::wording::json_members;
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE: &str = "https://api.openai.com/v1";
+
+/// The variable with the address of a server other than OpenAI's.
+pub const BASE_URL: &str = "OPENAI_BASE_URL";
+/// The variable with the key.
+pub const API_KEY: &str = "OPENAI_API_KEY";
+
+/// The entry in the table of providers.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    example: "gpt-4o-mini",
+    address: Some(BASE_URL),
+    key: Some(API_KEY),
+    concurrency: REMOTE_CALLS,
+    ..ProviderEntry::new(|context| Box::pin(async move { build(&context) }))
+};
+
+fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
+    let base = context.environment.text(BASE_URL).unwrap_or(DEFAULT_BASE);
+    let key = context.environment.secret(API_KEY);
+    let is_own = |address: ServerAddress| address.base() == DEFAULT_BASE;
+    if key.is_none() && ServerAddress::parse_api(base).is_ok_and(is_own) {
+        return Err(ModelError::Engine {
+            what: format!("`{}` needs {API_KEY}, which is not set", context.full_name),
+            hint: Some(format!("set it, or {BASE_URL} for a local server")),
+        });
+    }
+    let model = OpenAiModel::new(context.name, base, key, context.settings)?;
+    Ok(ProviderModel::new(Arc::new(model), base.to_owned()))
+}
 
 /// Features that a server accepts. Initially all are assumed, and a rejected feature is not sent
 /// again.
@@ -239,7 +268,7 @@ impl OpenAiModel {
         settings: &ModelSettings,
     ) -> Result<Self, ModelError> {
         let address = ServerAddress::parse_api(base).map_err(|error| ModelError::Engine {
-            what: format!("OPENAI_BASE_URL: {error}"),
+            what: format!("{BASE_URL}: {error}"),
             hint: Some("write it as http://host:port/v1".to_owned()),
         })?;
         let base = address.base().to_owned();
@@ -247,21 +276,20 @@ impl OpenAiModel {
         if let Some(key) = key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
                 .map_err(|_| ModelError::Engine {
-                    what: "OPENAI_API_KEY holds a character that no HTTP header can carry"
-                        .to_owned(),
+                    what: format!("{API_KEY} holds a character that no HTTP header can carry"),
                     hint: Some("copy the key again, without line breaks".to_owned()),
                 })?;
             // Keeps the key out of debug output.
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let hint = "is OPENAI_BASE_URL right and the server running?".to_owned();
+        let hint = format!("is {BASE_URL} right and the server running?");
         let is_openai = Url::parse(&base)
             .is_ok_and(|address| address.host_str().is_some_and(|host| host == "api.openai.com"));
         Ok(Self {
             id: format!("openai/{name}"),
             name: name.to_owned(),
-            endpoint: HttpEndpoint::new(address, headers, settings, hint)?,
+            endpoint: HttpEndpoint::new(address, headers, settings, hint)?.with_key(API_KEY),
             validator: ReplyValidator::new("openai", name, &base, settings),
             features: Mutex::new(ServerFeatures::assumed(is_openai)),
             supports_logprobs: OnceCell::new(),
@@ -416,7 +444,7 @@ impl OpenAiModel {
                 endpoint: self.endpoint.base().to_owned(),
                 model: self.name.clone(),
                 available: available.into_iter().take(20).collect(),
-                hint: "use one of these names, or another OPENAI_BASE_URL".to_owned(),
+                hint: format!("use one of these names, or another {BASE_URL}"),
             },
             _ => self.endpoint.status_error(answer),
         }

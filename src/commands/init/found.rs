@@ -14,8 +14,8 @@ use selftest_harness::scenario::kind::ScenarioKind;
 use selftest_harness::scenario::settled;
 use selftest_harness::sut::project::{ProjectFile, read_project_files};
 use selftest_models::model_settings::ModelSettings;
-use selftest_models::ollama;
-use selftest_models::ollama::OllamaServer;
+use selftest_models::ollama::{self, OllamaServer};
+use selftest_models::openai;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 use serde_json::Value;
@@ -105,7 +105,7 @@ impl Found {
         let mut found = Self {
             agents: agents_on(environment.variables.get("PATH").map_or("", String::as_str)),
             ollama: ollama(environment).await,
-            has_openai_key: environment.models.openai_api_key.is_some(),
+            has_openai_key: environment.models.secret(openai::API_KEY).is_some(),
             ..Self::default()
         };
         let package = found.text(project, "package.json").and_then(|text| {
@@ -427,7 +427,7 @@ fn is_program(path: &Path) -> bool {
 
 /// The Ollama server, where one answers at once.
 async fn ollama(environment: &Environment) -> Option<Ollama> {
-    let base = ollama::base_address(environment.models.ollama_host.as_deref());
+    let base = ollama::base_address(&environment.models);
     let seconds = OLLAMA_PATIENCE.as_secs_f64();
     let settings = ModelSettings {
         connect_seconds: seconds,

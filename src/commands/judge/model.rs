@@ -92,7 +92,7 @@ async fn list(project: &Project, as_json: bool) -> Result<Exit, AppError> {
         total_seconds: 4.0,
         ..ModelSettings::default()
     };
-    let base = base_address(environment.ollama_host.as_deref());
+    let base = base_address(environment);
     let served = OllamaServer::new(&base, &settings)?.models().await;
     let weights = model_files::list(environment);
     if as_json {

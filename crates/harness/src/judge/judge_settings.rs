@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_models::DEFAULT_THINK_TOKENS;
+use selftest_models::name::ModelName;
 
 /// The method by which a judge is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +36,7 @@ impl JudgeMethod {
 #[serde(deny_unknown_fields, default)]
 pub struct JudgeSettings {
     /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("examples" = ModelName::examples()))]
     pub model: String,
     /// Different models that all judge every answer, instead of `model`; the mean of their scores
     /// counts. Two or more, or none.

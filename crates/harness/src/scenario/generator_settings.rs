@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_models::DEFAULT_THINK_TOKENS;
+use selftest_models::name::ModelName;
 
 /// The `generator` section: the model that writes the prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GeneratorSettings {
     /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("examples" = ModelName::examples()))]
     pub model: String,
     /// Sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::address::HostPort;
 use selftest_models::DEFAULT_THINK_TOKENS;
+use selftest_models::name::ModelName;
 use selftest_sandbox::limits::{SandboxLimits, SandboxMode};
 
 /// The names of the adapters in the section.
@@ -121,6 +122,7 @@ impl SutSettings {
 #[serde(deny_unknown_fields, default)]
 pub struct ChatSettings {
     /// The model that answers; `auto` or `provider/model`.
+    #[schemars(extend("examples" = ModelName::examples()))]
     pub model: String,
     /// Sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]

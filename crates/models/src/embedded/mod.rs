@@ -38,8 +38,44 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use crate::model_files::{self, CatalogueEntry, LocatedWeights, WeightsOrigin};
 use crate::model_settings::ModelSettings;
+use crate::provider::{ModelContext, ProviderEntry, ProviderModel};
 use crate::{ChatModel, ChatReply, ChatRequest, ModelError};
+
+/// The entry in the table of providers.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    example: "smollm2-135m",
+    ..ProviderEntry::new(|context| Box::pin(build(context)))
+};
+
+/// Finds or downloads the weights.
+async fn build(context: ModelContext<'_>) -> Result<ProviderModel, ModelError> {
+    let ModelContext { name, environment, settings, fetch, .. } = context;
+    let (id, cache) = (context.full_name.to_string(), &environment.cache_folder);
+    // Checked before anything is downloaded for a missing engine.
+    if !cfg!(feature = "embedded") {
+        let model = EmbeddedModel::new(id.clone(), PathBuf::new(), cache, settings);
+        model.check().await?;
+    }
+    if let LocatedWeights::NotFetched(entry) = model_files::locate(name, environment)?
+        && !environment.offline
+        && entry.is_fetched_on_use()
+    {
+        fetch.announce(&entry.announcement());
+    }
+    let progress = |progress| fetch.progress(progress);
+    let file = model_files::locate_or_fetch(name, environment, &progress).await?;
+    let endpoint = format!("embedded:{}", file.display());
+    let is_other = match CatalogueEntry::find(name) {
+        Some(entry) => entry.verify(&file, cache).await? == WeightsOrigin::Custom,
+        // A file given by its path has no published digest.
+        None => false,
+    };
+    // A user's own file must not appear in reports under the published name.
+    let id = if is_other { endpoint.clone() } else { id };
+    Ok(ProviderModel::new(EmbeddedModel::new(id, file, cache, settings), endpoint))
+}
 
 /// A GGUF file that runs in this process.
 ///

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rubric::QualityDimension;
 use selftest_models::DEFAULT_THINK_TOKENS;
+use selftest_models::name::ModelName;
 use selftest_stats::score::Weight;
 
 /// The `grade.quality` section: the model that grades recorded sessions.
@@ -12,7 +13,7 @@ use selftest_stats::score::Weight;
 #[serde(deny_unknown_fields, default)]
 pub struct QualitySettings {
     /// Model to use: `auto`, `provider/model`, or a bare name that `auto` resolves.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("examples" = ModelName::examples()))]
     pub model: String,
     /// Sampling temperature; 0.0 is deterministic.
     #[schemars(range(min = 0.0, max = 2.0))]
