@@ -1,7 +1,9 @@
 //! Fenced blocks of the documents show what the program prints and what the code says.
 //!
 //! A block after `<!-- source: PATH -->` is part of that file, whose code is compiled and tested. The
-//! output in a `console` block after `<!-- snapshot: NAME -->` is that snapshot of a real run.
+//! output in a `console` block after `<!-- snapshot: NAME -->` is that snapshot of a real run. A block
+//! after `<!-- output: COMMAND -->` is what this command of the page prints; the tests that run the
+//! page compare it ([`compare_outputs`]).
 //!
 //! A `console` block is compared if the line above it is `<!-- console: FOLDER -->`, where FOLDER is
 //! one of the prepared folders in [`prepare`]. A block after `<!-- file: PATH -->` is a file of that
@@ -69,7 +71,7 @@ fn marked_blocks(page: &str) -> Vec<MarkedBlock> {
         } else if !line.is_empty() {
             let comment = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
             mark = comment.and_then(|comment| comment.split_once(": ")).and_then(|(key, value)| {
-                let is_known = ["console", "file", "snapshot", "source"].contains(&key);
+                let is_known = ["console", "file", "output", "snapshot", "source"].contains(&key);
                 is_known.then(|| (key.to_owned(), value.to_owned()))
             });
         }
@@ -78,13 +80,16 @@ fn marked_blocks(page: &str) -> Vec<MarkedBlock> {
 }
 
 /// Replaces what differs from run to run.
-fn normalize(text: &str, workspace: &Workspace) -> Vec<String> {
+fn normalize(text: &str, folder: &Path) -> Vec<String> {
     let filters = [
+        (r"selftest-\d{8}-\d{4}-\w{6}", "RUN"),
+        // A column is as wide as its longest time.
+        (r" +(Time|\d+(\.\d+)? (ms|s|min))$", " TIME"),
         (r"\d{4}-\d\d-\d\d(T[\d:.]+Z?| \d\d:\d\d(:\d\d)?)?", "DATE"),
         (r"\b\d+(\.\d+)? (ms|s|min)\b", "TIME"),
         (r"[ \t]+$", ""),
     ];
-    let text = text.replace(&*workspace.project().to_string_lossy(), ".");
+    let text = text.replace(&*folder.to_string_lossy(), ".");
     let replace = |line: &str| {
         filters.iter().fold(line.to_owned(), |line, (pattern, with)| {
             Regex::new(pattern).unwrap().replace_all(&line, *with).into_owned()
@@ -147,8 +152,8 @@ fn compare(name: &str) -> usize {
             let output = std::iter::from_fn(|| lines.next_if(|line| !line.starts_with("$ ")));
             let output: Vec<&str> = output.map(String::as_str).collect();
             let run = run(workspace, command);
-            let expected = normalize(&output.join("\n"), workspace);
-            let found = normalize(&run.stdout, workspace);
+            let expected = normalize(&output.join("\n"), &workspace.project());
+            let found = normalize(&run.stdout, &workspace.project());
             assert!(
                 matches(&expected, &found),
                 "{name}:{line}: `{command}` prints\n{}\n{}",
@@ -159,6 +164,26 @@ fn compare(name: &str) -> usize {
         }
     }
     compared
+}
+
+/// Compares the blocks of a page after `<!-- output: COMMAND -->` with what these commands printed
+/// in a folder, and returns how many there are.
+pub(crate) fn compare_outputs(
+    name: &str,
+    printed: &BTreeMap<String, String>,
+    folder: &Path,
+) -> usize {
+    let page = fs::read_to_string(root().join(name)).unwrap();
+    let blocks = marked_blocks(&page).into_iter().filter(|block| block.key == "output");
+    blocks
+        .map(|MarkedBlock { line, value, lines, .. }| {
+            let printed = printed.get(&value);
+            let printed = printed.unwrap_or_else(|| panic!("{name}:{line}: not run: {value}"));
+            let expected = normalize(&lines.join("\n"), folder);
+            let is_printed = matches(&expected, &normalize(printed, folder));
+            assert!(is_printed, "{name}:{line}: `{value}` prints\n{printed}");
+        })
+        .count()
 }
 
 fn pages() -> Vec<String> {

@@ -114,12 +114,14 @@ fn every_flag_in_the_readme_exists() {
 // What the README promises is a run with the embedded model.
 #[cfg(feature = "embedded")]
 mod embedded {
+    use std::collections::BTreeMap;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
     use std::process::Command;
 
     use super::{blocks, root};
+    use crate::doc_blocks::compare_outputs;
 
     #[test]
     fn every_command_in_the_readme_works() {
@@ -128,6 +130,7 @@ mod embedded {
         let (copy, bin) = (folder.path().join("selftest"), folder.path().join("bin"));
         copy_of_the_work_tree(&copy);
         stand_in_for_cargo(&bin);
+        let mut printed = BTreeMap::new();
         for block in blocks().iter().filter(|block| block.needs.is_none()) {
             // Tests that run the tests would not end.
             let commands: Vec<&str> = block
@@ -136,11 +139,15 @@ mod embedded {
                 .map(String::as_str)
                 .filter(|line| !line.contains("scripts/test"))
                 .collect();
-            run_block(&copy, &bin, block.line, &commands.join("\n"));
+            let commands = commands.join("\n");
+            let stdout = run_block(&copy, &bin, block.line, &commands);
+            printed.insert(commands, stdout);
         }
+        assert_eq!(compare_outputs("README.md", &printed, &copy), 1);
     }
 
-    fn run_block(copy: &Path, bin: &Path, line: usize, commands: &str) {
+    /// Runs commands and returns what they print.
+    fn run_block(copy: &Path, bin: &Path, line: usize, commands: &str) -> String {
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", commands])
@@ -167,6 +174,7 @@ mod embedded {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// The files known to git, as they are on disk, with a history of their own.
