@@ -4,7 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest_config::{ConfigSources, ParsedFileCache, ResolvedConfig, resolve, show};
+use selftest_config::{
+    ConfigErrors, ConfigSources, ParsedFileCache, ResolvedConfig, resolve, show,
+};
 
 fuzz_target!(|yaml: &str| {
     match load(yaml) {
@@ -13,12 +15,12 @@ fuzz_target!(|yaml: &str| {
             let again = load(&shown).expect("what is shown can be read");
             assert_eq!(again.config, resolved.config);
         }
-        Err(words) => assert!(!words.is_empty()),
+        Err(errors) => assert!(!errors.render(false).is_empty()),
     }
 });
 
-fn load(yaml: &str) -> Result<ResolvedConfig, String> {
+fn load(yaml: &str) -> Result<ResolvedConfig, ConfigErrors> {
     let file = Some(("fuzz.yaml".into(), yaml.to_owned()));
     let sources = ConfigSources { file, ..ConfigSources::default() };
-    resolve(sources, &ParsedFileCache::default()).map_err(|errors| errors.render(false))
+    resolve(sources, &ParsedFileCache::default())
 }

@@ -7,6 +7,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use anyhow::Context as _;
+
 const VARIABLE: &str = "SELFTEST_REQUIRE";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,13 +88,13 @@ impl Part {
     }
 }
 
-/// The parts of a list, or what is wrong with it.
-fn parse(list: &str) -> Result<BTreeSet<Part>, String> {
+/// Returns the parts of a list.
+fn parse(list: &str) -> anyhow::Result<BTreeSet<Part>> {
     let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
     let part = |name: &str| {
         let known = || Part::ALL.map(Part::name).join(", ");
         let part = Part::ALL.into_iter().find(|part| part.name() == name);
-        part.ok_or_else(|| format!("{VARIABLE} names {name:?}, expected some of: {}", known()))
+        part.with_context(|| format!("{VARIABLE} names {name:?}, expected some of: {}", known()))
     };
     names.map(part).collect()
 }
@@ -168,8 +170,8 @@ fn what_is_required_can_be_there() {
 #[test]
 fn a_name_that_is_unknown_is_an_error() {
     let parts = BTreeSet::from([Part::Venv, Part::SharedData]);
-    assert_eq!(parse("venv, shared_data,"), Ok(parts));
-    assert_eq!(parse(""), Ok(BTreeSet::new()));
-    let error = parse("chromium,chrome").unwrap_err();
+    assert_eq!(parse("venv, shared_data,").unwrap(), parts);
+    assert_eq!(parse("").unwrap(), BTreeSet::new());
+    let error = parse("chromium,chrome").unwrap_err().to_string();
     assert!(error.contains("\"chrome\", expected some of: chromium, postgres,"), "{error}");
 }

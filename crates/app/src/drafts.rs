@@ -44,7 +44,7 @@ pub fn generator_on_request(
         let store = store.clone();
         let found = async move {
             let found = drafter.generator(&store, None).await;
-            found.map_err(|error| JobModelError(error.render(false).trim_end().to_owned()))
+            found.map_err(|error| JobModelError(error.to_string()))
         };
         found.boxed()
     })

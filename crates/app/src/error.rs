@@ -1,5 +1,8 @@
 //! Errors of the application: a message for people, its kind, and at most one hint.
 
+use std::error::Error;
+use std::fmt;
+
 use selftest_config::ConfigErrors;
 use selftest_harness::sut::SutError;
 use selftest_models::ModelError;
@@ -67,6 +70,21 @@ impl AppError {
                 let hint = hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
                 format!("error: {}\n{hint}", error_chain(error.as_ref()))
             }
+        }
+    }
+}
+
+impl fmt::Display for AppError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render(false).trim_end())
+    }
+}
+
+impl Error for AppError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.words {
+            Words::Error { error, .. } => error.source(),
+            Words::Config(_) => None,
         }
     }
 }

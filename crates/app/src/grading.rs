@@ -18,10 +18,10 @@ use selftest_models::model_settings::ModelSettings;
 use selftest_models::name::ModelName;
 use selftest_models::ollama::{self, OllamaServer};
 use selftest_models::prompts::PromptLibrary;
-use selftest_service::grader::quality::QualityGrader;
+use selftest_service::grader::quality::{QualityError, QualityGrader};
 use selftest_service::grader::skills::SkillTracker;
 use selftest_service::jobs::{FindGrader, JobModelError};
-use selftest_store::Store;
+use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -94,6 +94,33 @@ pub async fn quality_graders(
     Ok(graders)
 }
 
+/// A session is not graded at the request of an agent. Messages are for the agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentGradingError {
+    /// The model costs money or sends the session elsewhere, which only people may decide.
+    #[error(
+        "an agent may choose a local model, `ollama/…` or an embedded one of the catalogue, \
+         `embedded/smollm2-135m`, or the configured {configured}: set grade.quality.model for \
+         another"
+    )]
+    ModelNotAllowed {
+        /// Name of the configured model.
+        configured: String,
+    },
+    /// The session has no grade by rules.
+    #[error("no grade by rules of this session: `selftest grade latest` makes one")]
+    NotGraded,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The model cannot be used.
+    #[error(transparent)]
+    Model(#[from] AppError),
+    /// The model gave no grade.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+}
+
 /// Finds models on the first request and keeps them, so that a server starts before any model.
 pub struct GradersOnRequest {
     project: Arc<Project>,
@@ -115,8 +142,8 @@ impl GradersOnRequest {
         Self { project, resolved, store, default, found: Mutex::default() }
     }
 
-    /// Returns the grader of a model, or an error message with a hint.
-    pub async fn grader(&self, model: Option<String>) -> Result<QualityGrader, String> {
+    /// Returns the grader of a model.
+    pub async fn grader(&self, model: Option<String>) -> Result<QualityGrader, AppError> {
         let name = model.or_else(|| self.default.clone());
         let mut found = self.found.lock().await;
         if let Some(grader) = found.get(&name) {
@@ -125,10 +152,11 @@ impl GradersOnRequest {
         let concurrency = self.resolved.config.grade.quality.concurrency;
         let names: Vec<String> = name.iter().cloned().collect();
         let graders =
-            quality_graders(&self.project, &self.resolved, &self.store, &names, concurrency).await;
-        let graders = graders.map_err(|failure| failure.render(false).trim_end().to_owned())?;
+            quality_graders(&self.project, &self.resolved, &self.store, &names, concurrency)
+                .await?;
         // One name is one model.
-        let grader = graders.into_iter().next().ok_or("no model is configured")?;
+        let grader = graders.into_iter().next();
+        let grader = grader.ok_or_else(|| AppError::setup(anyhow!("no model is configured")))?;
         found.insert(name, grader.clone());
         Ok(grader)
     }
@@ -160,34 +188,28 @@ pub fn grader_finder(graders: GradersOnRequest) -> Arc<FindGrader> {
     let graders = Arc::new(graders);
     Arc::new(move |model| {
         let graders = Arc::clone(&graders);
-        Box::pin(async move { graders.grader(model).await.map_err(JobModelError) })
+        Box::pin(async move {
+            graders.grader(model).await.map_err(|error| JobModelError(error.to_string()))
+        })
     })
 }
 
 impl GradersOnRequest {
-    /// Grades one session at the request of an agent, which may choose a local model only. The error
-    /// is a message for the agent.
+    /// Grades one session at the request of an agent, which may choose a local model only.
     pub async fn grade_session(
         &self,
         session_id: &str,
         model: Option<String>,
-    ) -> Result<QualityGrade, String> {
-        if let Some(name) = &model {
-            let configured = &self.resolved.config.grade.quality.model;
-            if !self.may_be_named(name).await {
-                return Err(format!(
-                    "an agent may choose a local model, `ollama/…` or an embedded one of the \
-                     catalogue, `embedded/smollm2-135m`, or the configured {configured}: set \
-                     grade.quality.model for another"
-                ));
-            }
+    ) -> Result<QualityGrade, AgentGradingError> {
+        if let Some(name) = &model
+            && !self.may_be_named(name).await
+        {
+            let configured = self.resolved.config.grade.quality.model.clone();
+            return Err(AgentGradingError::ModelNotAllowed { configured });
         }
-        let found = self.store.grade(session_id).await.map_err(|error| error.to_string())?;
-        let found =
-            found.ok_or("no grade by rules of this session: `selftest grade latest` makes one")?;
+        let found = self.store.grade(session_id).await?.ok_or(AgentGradingError::NotGraded)?;
         let grader = self.grader(model).await?;
-        let graded = grader.grade(&found.session_id, &found.session_file).await;
-        graded.map_err(|fault| fault.to_string())
+        Ok(grader.grade(&found.session_id, &found.session_file).await?)
     }
 }
 

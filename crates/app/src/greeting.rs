@@ -9,7 +9,7 @@ use crate::options::RunSettings;
 use crate::project::Project;
 use crate::setup::RunSetup;
 use selftest_harness::sut::namespace::{RunId, SessionId, TaskGroupId};
-use selftest_harness::sut::{SutEvidence, SutReply, SutTask, SutTaskType};
+use selftest_harness::sut::{SutError, SutEvidence, SutReply, SutTask, SutTaskType};
 
 /// What is said.
 pub const HELLO: &str = "hello";
@@ -17,13 +17,31 @@ pub const HELLO: &str = "hello";
 /// Time limit of the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The system under test gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GreetingError {
+    /// It failed.
+    #[error("{source}{}", in_brackets(source.hint()))]
+    Failed {
+        /// The failure, with its hint.
+        source: SutError,
+    },
+    /// It took too long.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    TimedOut,
+}
+
+fn in_brackets(hint: Option<&str>) -> String {
+    hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
+}
+
 /// What came back.
 #[derive(Debug)]
 pub struct Greeting {
     /// Description of the system under test.
     pub sut: String,
     /// Its answer, or the reason why it gave none.
-    pub answer: Result<SutReply, String>,
+    pub answer: Result<SutReply, GreetingError>,
     /// Its traces, such as stderr.
     pub evidence: SutEvidence,
     /// Time until the answer.
@@ -65,11 +83,8 @@ pub async fn greet(project: &Project) -> Result<Option<Greeting>, AppError> {
         session.insert(sut.open(&task).await?).submit(HELLO).await
     };
     let answer = match tokio::time::timeout(PATIENCE, talk).await {
-        Ok(answer) => answer.map_err(|error| match error.hint() {
-            Some(hint) => format!("{error} ({hint})"),
-            None => error.to_string(),
-        }),
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        Ok(answer) => answer.map_err(|source| GreetingError::Failed { source }),
+        Err(_) => Err(GreetingError::TimedOut),
     };
     let took = begun.elapsed();
     let evidence = match session {

@@ -67,7 +67,7 @@ pub use frontend::{Frontend, SilentFrontend};
 pub use grading::{
     GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
 };
-pub use greeting::{Greeting, HELLO, greet};
+pub use greeting::{Greeting, GreetingError, HELLO, greet};
 pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, requirement};
 pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
@@ -80,7 +80,10 @@ pub use run::plan_cases;
 pub use selftest::{SelfTest, SelfTestBuilder};
 pub use setup::RunSetup;
 pub use skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
-pub use skill_file::{SKILL_FILE, front_matter, read_skill, read_skill_text};
+pub use skill_file::{
+    SKILL_FILE, SkillFileError, SkillFolderError, SkillTextError, front_matter, read_skill,
+    read_skill_text,
+};
 pub use skill_test::inventory::{FoundSkill, RefusedSkill, SkillInventory};
 pub use skill_test::{FinishedSkillTest, SkillTest, SkillTestSettings};
 pub use suite_file::SuiteFile;

@@ -1,12 +1,13 @@
 //! The folder of a skill, bounded and inspected. Knows nothing of what is done with it.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use selftest_checks::evals::folder;
 
 use crate::error::AppError;
+use selftest_harness::sut::identity::IdentityError;
 pub use selftest_harness::sut::skill::SKILL_FILE;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
@@ -27,17 +28,115 @@ const GENERATED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
 /// Reads a skill, under the name of its folder.
 pub fn read_skill(file: &Path) -> Result<Skill, AppError> {
-    read_skill_text(file).map_err(|why| AppError::usage(anyhow!(why)))
+    read_skill_text(file).map_err(|error| AppError::usage(anyhow!(error)))
 }
 
-/// The same; the error names the file.
-pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
-    let unreadable =
-        |why: String| format!("cannot read {}: {why}", terminal(&file.display().to_string(), 300));
+/// A skill is not used. Messages name its `SKILL.md`.
+#[derive(Debug, thiserror::Error)]
+pub enum SkillFileError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", shown(file))]
+    Io {
+        /// The `SKILL.md`.
+        file: PathBuf,
+        /// Error from the OS.
+        source: io::Error,
+    },
+    /// The file is not the text of a skill.
+    #[error("cannot read {}: {source}", shown(file))]
+    Text {
+        /// The `SKILL.md`.
+        file: PathBuf,
+        /// The reason.
+        source: SkillTextError,
+    },
+    /// The folder around it is not copied.
+    #[error("the skill {} is refused: {source}", shown(file))]
+    Folder {
+        /// The `SKILL.md`.
+        file: PathBuf,
+        /// The reason.
+        source: SkillFolderError,
+    },
+}
+
+/// A file is not used as the text of a skill.
+#[derive(Debug, thiserror::Error)]
+pub enum SkillTextError {
+    /// A folder, a pipe or a device.
+    #[error("it is not a file")]
+    NotFile,
+    /// A link to a file elsewhere.
+    #[error("it is a link out of the skill's folder")]
+    LinkOut,
+    /// Too many bytes.
+    #[error("it is over {} bytes", MAX_SKILL_BYTES)]
+    TooLarge,
+    /// No text.
+    #[error("it is empty")]
+    Empty,
+}
+
+/// The folder of a skill has something that is not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum SkillFolderError {
+    /// Folders are nested too deeply.
+    #[error("its folders are nested more than {} deep", MAX_DEPTH)]
+    TooDeep,
+    /// There are too many files.
+    #[error("it has more than {} files", MAX_FILES)]
+    TooManyFiles,
+    /// The files are too large.
+    #[error("it has more than {} MiB", MAX_BYTES >> 20)]
+    TooLarge,
+    /// A file or folder cannot be read.
+    #[error("`{}`: {source}", shown(path))]
+    Io {
+        /// Path in the folder.
+        path: PathBuf,
+        /// Error from the OS.
+        source: io::Error,
+    },
+    /// A name is not UTF-8.
+    #[error("the name `{}` is not UTF-8", shown(.0))]
+    NotUtf8(PathBuf),
+    /// A name would break a line of a report.
+    #[error("the name `{}` has a control character", shown(.0))]
+    ControlCharacter(PathBuf),
+    /// A link has no target.
+    #[error("the link `{}` leads nowhere: {source}", shown(path))]
+    DeadLink {
+        /// Path in the folder.
+        path: PathBuf,
+        /// Error from the OS.
+        source: io::Error,
+    },
+    /// A link leads out of the folder.
+    #[error("the link `{}` leads out of its folder", shown(.0))]
+    LinkOut(PathBuf),
+    /// A file is setuid or setgid.
+    #[error("`{}` runs with the rights of its owner", shown(.0))]
+    Privileged(PathBuf),
+    /// Something that is neither a file nor a folder.
+    #[error("`{}` is a device, a pipe or a socket", shown(.0))]
+    Special(PathBuf),
+    /// A file changed or vanished while its digest was computed.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+}
+
+fn shown(path: &Path) -> String {
+    terminal(&path.display().to_string(), 300)
+}
+
+/// Reads a skill like [`read_skill`], with an error of its own.
+pub fn read_skill_text(file: &Path) -> Result<Skill, SkillFileError> {
+    let unreadable = |source| SkillFileError::Io { file: file.to_owned(), source };
+    let unusable = |source| SkillFileError::Text { file: file.to_owned(), source };
     // A pipe would block, and a link could lead to any file of this machine.
-    let found = file.metadata().map_err(|error| unreadable(error.to_string()))?;
+    let found = file.metadata().map_err(unreadable)?;
     if !found.is_file() {
-        return Err(unreadable("it is not a file".to_owned()));
+        return Err(unusable(SkillTextError::NotFile));
     }
     let is_skill_file = file.file_name() == Some(SKILL_FILE.as_ref());
     let folder =
@@ -47,27 +146,25 @@ pub fn read_skill_text(file: &Path) -> Result<Skill, String> {
         && let (Some(home), Ok(real)) = (&home, file.canonicalize())
         && !real.starts_with(home)
     {
-        return Err(unreadable("it is a link out of the skill's folder".to_owned()));
+        return Err(unusable(SkillTextError::LinkOut));
     }
     let mut text = String::new();
     let read = std::fs::File::open(file)
         .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
-    read.map_err(|error| unreadable(error.to_string()))?;
+    read.map_err(unreadable)?;
     if text.len() as u64 > MAX_SKILL_BYTES {
-        return Err(unreadable(format!("it is over {MAX_SKILL_BYTES} bytes")));
+        return Err(unusable(SkillTextError::TooLarge));
     }
     if text.trim().is_empty() {
-        return Err(unreadable("it is empty".to_owned()));
+        return Err(unusable(SkillTextError::Empty));
     }
     let named = home.as_deref().or(folder).and_then(Path::file_name).unwrap_or_default();
     let name = one_line(&named.to_string_lossy(), 200);
     let skill = Skill::of_text(name, text);
     let (true, Some(home)) = (is_skill_file, home) else { return Ok(skill) };
-    let refused = |why: String| {
-        format!("the skill {} is refused: {why}", terminal(&file.display().to_string(), 300))
-    };
+    let refused = |source| SkillFileError::Folder { file: file.to_owned(), source };
     let files = SkillFiles::of(&home).map_err(refused)?;
-    skill.with_files(files).map_err(|error| refused(error.to_string()))
+    skill.with_files(files).map_err(|error| refused(error.into()))
 }
 
 /// The files of a skill beside its `SKILL.md`, in the making.
@@ -82,8 +179,8 @@ struct SkillFiles<'a> {
 }
 
 impl<'a> SkillFiles<'a> {
-    /// Returns the files, by path. The error says what makes the folder one that is not copied.
-    fn of(home: &'a Path) -> Result<Vec<Fixture>, String> {
+    /// Returns the files, by path.
+    fn of(home: &'a Path) -> Result<Vec<Fixture>, SkillFolderError> {
         let mut found = Self { home, keys: Vec::new(), files: Vec::new(), count: 0, bytes: 0 };
         found.add_folder(home, Path::new(""), 0)?;
         // Only now is it known that the folder is small enough to be searched.
@@ -97,24 +194,28 @@ impl<'a> SkillFiles<'a> {
         Ok(files)
     }
 
-    fn add_folder(&mut self, folder: &Path, below: &Path, depth: usize) -> Result<(), String> {
+    fn add_folder(
+        &mut self,
+        folder: &Path,
+        below: &Path,
+        depth: usize,
+    ) -> Result<(), SkillFolderError> {
         if depth > MAX_DEPTH {
-            return Err(format!("its folders are nested more than {MAX_DEPTH} deep"));
+            return Err(SkillFolderError::TooDeep);
         }
-        let shown = |path: &Path| terminal(&path.display().to_string(), 200);
-        let unreadable = |error: std::io::Error| format!("`{}`: {error}", shown(below));
+        let unreadable = |source| SkillFolderError::Io { path: below.to_owned(), source };
         for entry in std::fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             self.count += 1;
             if self.count > MAX_FILES {
-                return Err(format!("it has more than {MAX_FILES} files"));
+                return Err(SkillFolderError::TooManyFiles);
             }
             let path = below.join(entry.file_name());
             let Ok(name) = entry.file_name().into_string() else {
-                return Err(format!("the name `{}` is not UTF-8", shown(&path)));
+                return Err(SkillFolderError::NotUtf8(path));
             };
             if name.chars().any(char::is_control) {
-                return Err(format!("the name `{}` has a control character", shown(&path)));
+                return Err(SkillFolderError::ControlCharacter(path));
             }
             let is_left_out =
                 depth == 0 && (name == SKILL_FILE || NOT_HANDED_OVER.contains(&&*name));
@@ -124,11 +225,11 @@ impl<'a> SkillFiles<'a> {
             let mut from = entry.path();
             if entry.file_type().map_err(unreadable)?.is_symlink() {
                 // What a link inside leads to is copied in its place.
-                from = from.canonicalize().map_err(|error| {
-                    format!("the link `{}` leads nowhere: {error}", shown(&path))
-                })?;
+                from = from
+                    .canonicalize()
+                    .map_err(|source| SkillFolderError::DeadLink { path: path.clone(), source })?;
                 if !from.starts_with(self.home) {
-                    return Err(format!("the link `{}` leads out of its folder", shown(&path)));
+                    return Err(SkillFolderError::LinkOut(path));
                 }
             }
             let found = from.symlink_metadata().map_err(unreadable)?;
@@ -136,16 +237,16 @@ impl<'a> SkillFiles<'a> {
                 self.add_folder(&from, &path, depth + 1)?;
             } else if found.is_file() {
                 if has_owner_rights(&found) {
-                    return Err(format!("`{}` runs with the rights of its owner", shown(&path)));
+                    return Err(SkillFolderError::Privileged(path));
                 }
                 self.bytes += found.len();
                 if self.bytes > MAX_BYTES {
-                    return Err(format!("it has more than {} MiB", MAX_BYTES >> 20));
+                    return Err(SkillFolderError::TooLarge);
                 }
                 let path = path.to_string_lossy().replace('\\', "/");
                 self.files.push(Fixture { path, source: FixtureSource::Disk(from) });
             } else {
-                return Err(format!("`{}` is a device, a pipe or a socket", shown(&path)));
+                return Err(SkillFolderError::Special(path));
             }
         }
         Ok(())
@@ -226,7 +327,7 @@ mod tests {
         folder
     }
 
-    fn laid(folder: &tempfile::TempDir) -> Result<Vec<String>, String> {
+    fn laid(folder: &tempfile::TempDir) -> Result<Vec<String>, SkillFileError> {
         let skill = read_skill_text(&folder.path().join("ferry/SKILL.md"))?;
         let agent = ["claude".to_owned()];
         Ok(skill.laid_for(&agent).into_iter().map(|file| file.path).collect())
@@ -264,14 +365,15 @@ mod tests {
         for (why, spoil) in cases {
             let folder = folder();
             spoil(&folder.path().join("ferry"));
-            let error = laid(&folder).unwrap_err();
+            let error = laid(&folder).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("ferry"), "{why}: {error}");
         }
         let folder = folder();
         let file = folder.path().join("ferry/SKILL.md");
         std::fs::remove_file(&file).unwrap();
         symlink("../outside.md", &file).unwrap();
-        assert!(laid(&folder).unwrap_err().contains("a link out of the skill's folder"));
+        let error = laid(&folder).unwrap_err().to_string();
+        assert!(error.contains("a link out of the skill's folder"), "{error}");
     }
 
     #[cfg(unix)]

@@ -6,6 +6,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::ModelError;
+
 /// Time after which one call may retry a server that was given up. Most runs have ended by then,
 /// but a worker that runs for weeks needs its model back.
 const OPEN_DURATION: Duration = Duration::from_mins(1);
@@ -72,10 +74,13 @@ impl CircuitBreaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that a call may be made now. The error is the reason why not.
-    pub(crate) fn admit(&self, now: Instant) -> Result<(), String> {
+    /// Checks that a call may be made now.
+    ///
+    /// # Errors
+    /// Fails with [`ModelError::CircuitOpen`] if the server was given up.
+    pub(crate) fn admit(&self, now: Instant) -> Result<(), ModelError> {
         match &mut self.state().open {
-            Some((why, until)) if now < *until => Err(why.clone()),
+            Some((why, until)) if now < *until => Err(ModelError::CircuitOpen { why: why.clone() }),
             // Moving the deadline lets only this one call through.
             Some((_, until)) => {
                 *until = now + OPEN_DURATION;
@@ -184,10 +189,11 @@ mod tests {
         assert!(breaker.allows_retry(start, 2, start + 60 * SECOND), "a retry is left");
         let end = start + 11 * SECOND;
         assert!(!breaker.allows_retry(start, 3, end));
-        assert_eq!(breaker.admit(end), Ok(()), "nobody has given it up yet");
+        assert!(breaker.admit(end).is_ok(), "not given up yet");
         breaker.give_up(false, "cannot reach x", end);
         assert_eq!(outages.first().as_deref(), Some("cannot reach x; given up after 11 s"));
-        assert_eq!(breaker.admit(end), Err("cannot reach x; given up after 11 s".to_owned()));
+        let refused = breaker.admit(end).unwrap_err();
+        assert_eq!(refused.to_string(), "cannot reach x; given up after 11 s");
         assert!(!breaker.allows_retry(end, 0, end), "calls that are under way end too");
     }
 
@@ -198,7 +204,7 @@ mod tests {
         for _ in 0..3 {
             breaker.record_failure(start);
             breaker.give_up(true, "x answered 500", start);
-            assert_eq!(breaker.admit(start), Ok(()));
+            assert!(breaker.admit(start).is_ok());
             breaker.record_answer(start);
         }
         (0..5).for_each(|_| breaker.give_up(true, "x answered 500", start));

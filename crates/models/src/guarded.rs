@@ -68,7 +68,7 @@ impl GuardedModel {
         loop {
             let began = Instant::now();
             // Checked before each attempt, because other calls can open the breaker meanwhile.
-            breaker.admit(began).map_err(|why| ModelError::CircuitOpen { why })?;
+            breaker.admit(began)?;
             let error = match self.call(request).await {
                 Ok(reply) => {
                     breaker.record_answer(Instant::now());
@@ -84,7 +84,7 @@ impl GuardedModel {
             if !self.should_retry(&error, since, retries).await {
                 return Err(match (error.scope(), breaker.admit(Instant::now())) {
                     // The engine's message does not state that it is unusable.
-                    (FailureScope::Engine, Err(why)) => ModelError::CircuitOpen { why },
+                    (FailureScope::Engine, Err(refused)) => refused,
                     _ => error,
                 });
             }

@@ -3,15 +3,17 @@
 
 use std::fmt;
 
-use super::provider::ProviderEntry;
-use super::{ModelError, cassette, embedded, ollama, openai};
 #[cfg(test)]
 use super::example;
+use super::provider::ProviderEntry;
+use super::{ModelError, cassette, embedded, ollama, openai};
 
 /// A row of the table of providers.
 pub(crate) struct Provider {
     /// The word before the slash.
     prefix: &'static str,
+    /// The text of the row in docs/operate.md.
+    #[cfg(test)]
     description: &'static str,
     pub(crate) entry: ProviderEntry,
     /// Creates the name of one of its models.
@@ -46,6 +48,7 @@ macro_rules! model_providers {
                 $(#[cfg($($cfg)+)])?
                 Provider {
                     prefix: $prefix,
+                    #[cfg(test)]
                     description: concat!($($doc),+),
                     entry: $entry,
                     named: ModelName::$id,
@@ -145,8 +148,7 @@ impl Provider {
         let text = self.description.trim().trim_end_matches('.');
         let variables = [self.entry.address, self.entry.key].into_iter().flatten();
         let variables: Vec<String> = variables.map(|name| format!("`{name}`")).collect();
-        let variables =
-            if variables.is_empty() { "–".to_owned() } else { variables.join(", ") };
+        let variables = if variables.is_empty() { "–".to_owned() } else { variables.join(", ") };
         format!("| `{}` | {text} | {variables} |", self.example())
     }
 }

@@ -48,6 +48,23 @@ pub enum ReportFilesError {
     },
 }
 
+/// A report, or the index of runs, cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReportWriteError {
+    /// The file cannot be replaced.
+    #[error("cannot write {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// The folder cannot be listed for the index.
+    #[error("cannot list the report folder {}: {source}", folder.display())]
+    List { folder: PathBuf, source: io::Error },
+    /// A template failed.
+    #[error("cannot render {what}: {source}")]
+    Template { what: &'static str, source: askama::Error },
+    /// The report is not JSON.
+    #[error("cannot render the JSON report: {0}")]
+    Json(#[source] serde_json::Error),
+}
+
 impl ReportFilesError {
     /// Returns one thing that the user can do.
     pub fn hint(&self) -> &'static str {
@@ -161,11 +178,11 @@ impl ReportFiles {
         &self.json_link
     }
 
-    /// Replaces the JSON report with the output of `write`. Errors name the file.
+    /// Replaces the JSON report with the output of `write`.
     pub(super) fn write_json(
         &self,
         write: impl Fn(&mut dyn io::Write) -> io::Result<()>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ReportWriteError> {
         self.replace_by(&self.paths().json, write)
     }
 
@@ -180,17 +197,18 @@ impl ReportFiles {
         Ok(file)
     }
 
-    /// Replaces the Markdown report. Errors name the file.
-    pub(super) fn write_markdown(&self, text: &str) -> Result<(), String> {
+    /// Replaces the Markdown report.
+    pub(super) fn write_markdown(&self, text: &str) -> Result<(), ReportWriteError> {
         self.replace(&self.paths().markdown, text)
     }
 
     /// Regenerates the index of runs and its chart.
-    pub(super) fn write_index(&self) -> Result<(), String> {
-        let runs = self.runs().map_err(|cause| {
-            format!("cannot list the report folder {}: {cause}", self.json_folder.display())
+    pub(super) fn write_index(&self) -> Result<(), ReportWriteError> {
+        let runs = self.runs().map_err(|source| ReportWriteError::List {
+            folder: self.json_folder.clone(),
+            source,
         })?;
-        let failed = |cause: askama::Error| format!("cannot render the list of runs: {cause}");
+        let failed = |source| ReportWriteError::Template { what: "the list of runs", source };
         let picture = trend::render(&runs.entries).map_err(failed)?;
         self.replace(&self.markdown_folder.join(index::TREND_FILE), &picture)?;
         let text = index::render(&runs).map_err(failed)?;
@@ -247,7 +265,7 @@ impl ReportFiles {
 
     /// Replaces a file, recreating its folder if it was deleted. Temporary names contain the run
     /// ID, so two runs never share one.
-    fn replace(&self, target: &Path, text: &str) -> Result<(), String> {
+    fn replace(&self, target: &Path, text: &str) -> Result<(), ReportWriteError> {
         self.replace_by(target, |file| file.write_all(text.as_bytes()))
     }
 
@@ -255,7 +273,7 @@ impl ReportFiles {
         &self,
         target: &Path,
         write: impl Fn(&mut dyn io::Write) -> io::Result<()>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ReportWriteError> {
         let replace = || file::replace_on(&*self.disk, target, self.run_id.as_str(), &write);
         replace()
             .or_else(|error| match (error.kind(), target.parent()) {
@@ -264,7 +282,7 @@ impl ReportFiles {
                 }
                 _ => Err(error),
             })
-            .map_err(|cause| format!("cannot write {}: {cause}", target.display()))
+            .map_err(|source| ReportWriteError::File { path: target.to_owned(), source })
     }
 }
 

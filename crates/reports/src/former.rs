@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 
 use serde::Deserialize;
 
@@ -88,17 +89,26 @@ impl ReusedResults {
     }
 }
 
+/// An earlier report cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum FormerReportError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
 /// Reads the report if it contains one of the missing keys.
 fn read(
     file: &RunFile,
     is_missing: impl Fn(&String) -> bool,
-) -> Result<Option<ReportDocument>, String> {
-    let text = fs::read(file.path()).map_err(|error| error.to_string())?;
-    let keys: ReportCacheKeys = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+) -> Result<Option<ReportDocument>, FormerReportError> {
+    let text = fs::read(file.path())?;
+    let keys: ReportCacheKeys = serde_json::from_slice(&text)?;
     if !keys.cases.iter().filter_map(|case| case.cache_key.as_ref()).any(is_missing) {
         return Ok(None);
     }
-    serde_json::from_slice(&text).map(Some).map_err(|error| error.to_string())
+    Ok(serde_json::from_slice(&text).map(Some)?)
 }
 
 #[cfg(test)]

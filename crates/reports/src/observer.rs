@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::case_texts::CaseTexts;
 use super::document::{HostMachine, ReportDocument};
-use super::files::{ReportFiles, ReportPaths};
+use super::files::{ReportFiles, ReportPaths, ReportWriteError};
 use super::state::{ReportFrame, RunState};
 use selftest_harness::event::{Observer, ObserverError, RunEvent, RunEventKind};
 
@@ -80,14 +80,16 @@ impl ReportObserver {
         self.last_write.is_some_and(|(at, took)| at.elapsed() < took * MIN_PAUSE_FACTOR)
     }
 
-    /// Attempts to write every file, even if another one fails.
-    fn write(&self, last: bool) -> Result<(), String> {
+    /// Attempts to write every file, even if another one fails. Returns all errors in one.
+    fn write(&self, last: bool) -> Result<(), ObserverError> {
         let state = lock(&self.state);
         // The JSON report goes last: once it says that the run is over, the Markdown report is
         // complete too.
         let markdown = match state.markdown(self.files.json_link()) {
             Some(Ok(text)) => self.files.write_markdown(&text),
-            Some(Err(cause)) => Err(format!("cannot render the Markdown report: {cause}")),
+            Some(Err(source)) => {
+                Err(ReportWriteError::Template { what: "the Markdown report", source })
+            }
             None => Ok(()),
         };
         let json = match state.frame() {
@@ -97,15 +99,15 @@ impl ReportObserver {
                 self.texts.write_to(file)?;
                 file.write_all(behind.as_bytes())
             }),
-            Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
+            Some(Err(cause)) => Err(ReportWriteError::Json(cause)),
             None => return Ok(()),
         };
         // Rendering the index reads a whole folder; do not hold the lock during that.
         drop(state);
         let index = if last { self.files.write_index() } else { Ok(()) };
-        let faults: Vec<String> =
-            [json, markdown, index].into_iter().filter_map(Result::err).collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+        let errors = [json, markdown, index].into_iter().filter_map(Result::err);
+        let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+        if errors.is_empty() { Ok(()) } else { Err(ObserverError(errors.join("; "))) }
     }
 }
 
@@ -143,10 +145,10 @@ impl Observer for ReportObserver {
                 self.last_error = None;
                 Ok(())
             }
-            Err(fault) if !last && self.last_error.as_ref() == Some(&fault) => Ok(()),
-            Err(fault) => {
-                self.last_error = Some(fault.clone());
-                Err(ObserverError(fault))
+            Err(error) if !last && self.last_error.as_ref() == Some(&error.0) => Ok(()),
+            Err(error) => {
+                self.last_error = Some(error.0.clone());
+                Err(error)
             }
         }
     }

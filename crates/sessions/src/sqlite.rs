@@ -236,10 +236,9 @@ pub(super) mod tests {
         INSERT INTO sessions VALUES ('s1');
         INSERT INTO messages VALUES ('s1', 'user', '[{\"type\":\"text\",\"data\":{\"text\":\"hello\"}}]');";
 
-    fn opened(path: &Path) -> Result<(usize, Option<String>), String> {
+    fn opened(path: &Path) -> Result<(usize, Option<String>), SessionReadError> {
         let mut collector = SessionCollector::default();
-        let reading =
-            read(&SessionSource::file(path), &mut collector).map_err(|error| error.to_string())?;
+        let reading = read(&SessionSource::file(path), &mut collector)?;
         Ok((collector.into_sessions()[0].events.len(), reading.notes.torn))
     }
 
@@ -253,10 +252,10 @@ pub(super) mod tests {
         let options = SqliteConnectOptions::new().filename(&path);
         let mut writer = runtime.block_on(SqliteConnection::connect_with(&options)).unwrap();
         runtime.block_on(sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut writer)).unwrap();
-        let reason = opened(&path).unwrap_err();
+        let reason = opened(&path).unwrap_err().to_string();
         assert!(reason.contains("another program keeps locked"), "{reason}");
         runtime.block_on(sqlx::raw_sql("ROLLBACK").execute(&mut writer)).unwrap();
-        assert_eq!(opened(&path), Ok((1, None)));
+        assert_eq!(opened(&path).unwrap(), (1, None));
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 
@@ -265,7 +264,7 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("crush.db");
         database(&path, &["PRAGMA journal_mode = WAL", CRUSH]);
-        assert_eq!(opened(&path), Ok((1, None)));
+        assert_eq!(opened(&path).unwrap(), (1, None));
         let files = || folder.path().read_dir().unwrap().count();
         assert_eq!(files(), 1, "reading must leave nothing behind");
         // Root may do anything, but not open a folder as a file.
@@ -289,7 +288,7 @@ pub(super) mod tests {
         ] {
             let path = folder.path().join(name);
             database(&path, &[schema]);
-            let reason = opened(&path).unwrap_err();
+            let reason = opened(&path).unwrap_err().to_string();
             assert!(reason.contains("SQLite") || reason.contains("no such table"), "{reason}");
         }
     }

@@ -82,12 +82,14 @@ pub enum ImproveAction {
     },
 }
 
+/// A name is not that of a task type.
+#[derive(Debug, thiserror::Error)]
+#[error("expected one of {}", TaskType::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "))]
+struct TaskTypeError;
+
 /// Parses the name of a task type.
-fn task_type(name: &str) -> Result<TaskType, String> {
-    TaskType::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = TaskType::ALL.iter().map(|one| one.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+fn task_type(name: &str) -> Result<TaskType, TaskTypeError> {
+    TaskType::from_name(name).ok_or(TaskTypeError)
 }
 
 pub(super) fn execute(action: ImproveAction, global: &GlobalArgs) -> Result<Exit, AppError> {

@@ -233,16 +233,16 @@ impl Found {
     fn look_for_api(&mut self, project: &Path) {
         for name in DESCRIPTIONS {
             let Some(text) = self.text(project, name) else { continue };
-            let parsed: Result<Value, String> =
-                if Path::new(name).extension().is_some_and(|kind| kind == "json") {
-                    serde_json::from_str(&text).map_err(|error| error.to_string())
-                } else {
-                    serde_yaml::from_str(&text).map_err(|error| error.to_string())
-                };
+            let is_json = Path::new(name).extension().is_some_and(|kind| kind == "json");
+            let parsed: anyhow::Result<Value> = if is_json {
+                serde_json::from_str(&text).map_err(Into::into)
+            } else {
+                serde_yaml::from_str(&text).map_err(Into::into)
+            };
             match parsed {
                 Ok(document) => self.api = Some((name, AgentApi::of(&document))),
                 Err(why) => {
-                    let why = selftest_text::one_line(&why, 160);
+                    let why = selftest_text::one_line(&why.to_string(), 160);
                     self.refused.push(format!("{name}: cannot be read: {why}"));
                 }
             }
@@ -354,26 +354,38 @@ fn title(readme: &str) -> Option<String> {
     plain_name(name).filter(|name| name.chars().count() <= 40 && name.split(' ').count() <= 4)
 }
 
-/// The text of a file of the project; none where there is none. The error says why it cannot be
-/// used. Pipes and devices are not opened, and no link leads out of the project.
-fn read(project: &Path, name: &str) -> Result<Option<String>, String> {
+/// A file of the project is not used.
+#[derive(Debug, thiserror::Error)]
+enum ProjectFileError {
+    #[error("it leads out of the project")]
+    LinkOut,
+    #[error("it is no file")]
+    NotFile,
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("it has more than {} MB", MAX_FILE >> 20)]
+    TooLarge,
+    #[error("it is not UTF-8")]
+    NotUtf8,
+}
+
+/// Returns the text of a file of the project, if there is one. Pipes and devices are not opened,
+/// and no link leads out of the project.
+fn read(project: &Path, name: &str) -> Result<Option<String>, ProjectFileError> {
     let path = project.join(name);
     let Ok(real) = path.canonicalize() else { return Ok(None) };
     if !real.starts_with(project) {
-        return Err("it leads out of the project".to_owned());
+        return Err(ProjectFileError::LinkOut);
     }
     if !real.is_file() {
-        return Err("it is no file".to_owned());
+        return Err(ProjectFileError::NotFile);
     }
     let mut bytes = Vec::new();
-    let file = File::open(&real).map_err(|error| format!("cannot be read: {error}"))?;
-    file.take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot be read: {error}"))?;
+    File::open(&real)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("it has more than {} MB", MAX_FILE >> 20));
+        return Err(ProjectFileError::TooLarge);
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".to_owned())
+    String::from_utf8(bytes).map(Some).map_err(|_| ProjectFileError::NotUtf8)
 }
 
 fn is_file_within(project: &Path, path: &str) -> bool {

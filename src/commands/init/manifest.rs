@@ -25,11 +25,15 @@ pub(super) struct Package {
     pub(super) programs: Vec<PackageProgram>,
 }
 
+/// A `package.json` is not JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("not JSON: {0}")]
+pub(super) struct ManifestError(#[from] serde_json::Error);
+
 impl Package {
-    /// Reads a `package.json`; the error says what is wrong with it.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-            .map_err(|error| format!("not JSON: {error}"))?;
+    /// Reads a `package.json`.
+    pub(super) fn read(text: &str) -> Result<Self, ManifestError> {
+        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))?;
         let name = value.get("name").and_then(Value::as_str).and_then(plain_name);
         let mut programs = Vec::new();
         match value.get("bin") {
@@ -127,7 +131,7 @@ mod tests {
         }
         assert_eq!(programs(r#"{"bin": {"a\u001b[31mb": "x.js", "c": 7}}"#), []);
         assert_eq!(programs(r#"{"bin": [1, 2], "name": 3}"#), []);
-        assert!(Package::read("{").unwrap_err().starts_with("not JSON"));
+        assert!(Package::read("{").unwrap_err().to_string().starts_with("not JSON"));
         assert!(Package::read(&"[".repeat(100_000)).is_err(), "no recursion without end");
     }
 

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use selftest_app::{AppError, GradersOnRequest, rubric_in_use};
 use selftest_grading::grade::QualityGrade;
 use selftest_reports::RunArchive;
-use selftest_server::mcp::{McpServer, SessionGrading};
+use selftest_server::mcp::{McpServer, SessionGrading, SessionGradingError};
 use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
 
@@ -48,7 +48,10 @@ impl SessionGrading for AgentGrading {
         &self,
         session_id: String,
         model: Option<String>,
-    ) -> BoxFuture<'_, Result<QualityGrade, String>> {
-        Box::pin(async move { self.0.grade_session(&session_id, model).await })
+    ) -> BoxFuture<'_, Result<QualityGrade, SessionGradingError>> {
+        Box::pin(async move {
+            let graded = self.0.grade_session(&session_id, model).await;
+            graded.map_err(SessionGradingError::new)
+        })
     }
 }

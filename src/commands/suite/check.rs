@@ -11,7 +11,7 @@ use selftest_checks::evals::{
     CaseDemand, DemandCounts, DemandDecider, EvalCase, EvalsDialect, EvalsFile, folder,
 };
 use selftest_checks::suite::Suite;
-use selftest_config as config;
+use selftest_config::{self as config, ConfigErrors};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 use serde::Serialize;
@@ -150,7 +150,9 @@ fn suggest_checks(files: &[PathBuf]) -> Result<Exit, AppError> {
 
 fn check_file(project: &Project, path: &Path, with_suggestions: bool) -> FileCheck {
     let read = match own_suite(path) {
-        Some(suite) => suite.map(|suite| of_suite(project, &suite)),
+        Some(suite) => {
+            suite.map(|suite| of_suite(project, &suite)).map_err(|errors| errors.render(false))
+        }
         None => folder::read_file(path).map_err(|error| error.to_string()),
     };
     let suggested =
@@ -189,7 +191,7 @@ fn check_file(project: &Project, path: &Path, with_suggestions: bool) -> FileChe
 }
 
 /// The suite in a file, where the file is one of ours.
-fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
+fn own_suite(path: &Path) -> Option<Result<Suite, ConfigErrors>> {
     let extension = path.extension()?.to_str()?;
     if !["yaml", "yml"].contains(&extension) {
         return None;
@@ -197,7 +199,7 @@ fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
     let is_small = path.metadata().is_ok_and(|file| file.len() <= MAX_SUITE);
     let text = std::fs::read_to_string(path).ok().filter(|_| is_small)?;
     let is_ours = config::suite::is_selftest_suite(path);
-    is_ours.then(|| config::suite::parse(path, text).map_err(|errors| errors.render(false)))
+    is_ours.then(|| config::suite::parse(path, text))
 }
 
 /// A suite of ours, looked at like any other file of cases.

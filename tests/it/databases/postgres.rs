@@ -108,15 +108,16 @@ impl Server {
         assert_eq!(self.script("start").unwrap(), self.address);
     }
 
-    /// Its output, or where it fails.
-    fn script(&self, action: &str) -> Result<String, String> {
+    /// Returns the output of the script; the error is what it printed to stderr.
+    fn script(&self, action: &str) -> anyhow::Result<String> {
         let done = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres"))
             .args([action.as_ref(), self.folder.path()])
             .arg(std::process::id().to_string())
             .output()
             .unwrap();
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        if done.status.success() { Ok(said(&done.stdout)) } else { Err(said(&done.stderr)) }
+        anyhow::ensure!(done.status.success(), said(&done.stderr));
+        Ok(said(&done.stdout))
     }
 }
 

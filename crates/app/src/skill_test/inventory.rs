@@ -114,7 +114,7 @@ impl SkillInventory {
                 shown,
                 skill: Arc::new(skill),
             }),
-            Err(why) => self.refused.push(RefusedSkill { shown, why }),
+            Err(why) => self.refused.push(RefusedSkill { shown, why: why.to_string() }),
         }
     }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::allowed::AllowedCommands;
-use crate::skill_file::{SKILL_FILE, read_skill_text, skill_names};
+use crate::skill_file::{SKILL_FILE, SkillFileError, read_skill_text, skill_names};
 use selftest_checks::check::CommandCheck;
-use selftest_checks::evals::EvalFile;
 use selftest_checks::evals::folder::{self, SkillFolder};
+use selftest_checks::evals::{EvalFile, EvalsReadError};
 use selftest_checks::suite::SuiteCase;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
@@ -27,6 +27,15 @@ pub(super) struct CaseNeeds {
     pub laid: Option<Arc<Skill>>,
 }
 
+/// Nothing of a file of cases can be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ImportError {
+    #[error(transparent)]
+    File(#[from] EvalsReadError),
+    #[error(transparent)]
+    Skill(#[from] SkillFileError),
+}
+
 /// The cases of one file of somebody else.
 pub(super) struct ImportedSuite {
     pub cases: Vec<(SuiteCase, CaseNeeds)>,
@@ -39,9 +48,9 @@ pub(super) struct ImportedSuite {
 }
 
 impl ImportedSuite {
-    /// Reads a file of cases and what is around it. The error says why nothing of it can be used.
-    pub(super) fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, String> {
-        let file = folder::read_file(path).map_err(|error| error.to_string())?;
+    /// Reads a file of cases and what is around it.
+    pub(super) fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, ImportError> {
+        let file = folder::read_file(path)?;
         let around = SkillFolder::locate(path);
         let skill_file = around.skill.join(SKILL_FILE);
         let skill = if skill_file.is_file() { Some(read_skill_text(&skill_file)?) } else { None };
@@ -56,8 +65,8 @@ impl ImportedSuite {
             let id = &case.scenario.id;
             let fixtures = match fixtures(files.remove(id).unwrap_or_default(), &around) {
                 Ok(fixtures) => fixtures,
-                Err(missing) => {
-                    let missing = terminal(&missing, 100);
+                Err(MissingFile(path)) => {
+                    let missing = terminal(&path, 100);
                     incomplete
                         .push(format!("case {id} needs the file `{missing}`, which is nowhere"));
                     continue;
@@ -82,15 +91,18 @@ impl ImportedSuite {
     }
 }
 
-/// The files of a case. The error is the path of one that is nowhere.
-fn fixtures(files: Vec<EvalFile>, around: &SkillFolder) -> Result<Vec<Fixture>, String> {
+/// A file that a case needs and that is nowhere, by its path.
+struct MissingFile(String);
+
+/// The files of a case.
+fn fixtures(files: Vec<EvalFile>, around: &SkillFolder) -> Result<Vec<Fixture>, MissingFile> {
     let found = files.into_iter().map(|file| {
         let text = file.content.map(FixtureSource::Text);
         let from = file.source.as_deref().unwrap_or(&file.path);
         let on_disk = file.place.and_then(|place| around.path(from, place));
         match text.or(on_disk.map(FixtureSource::Disk)) {
             Some(source) => Ok(Fixture { path: file.path, source }),
-            None => Err(file.path),
+            None => Err(MissingFile(file.path)),
         }
     });
     found.collect()

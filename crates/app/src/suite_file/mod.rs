@@ -143,7 +143,8 @@ impl SuiteFile {
     /// The file of cases of one skill. Whatever it names must be there.
     fn add_file(&mut self, path: &Path) -> Result<(), AppError> {
         let unreadable = |why: &str| AppError::usage(anyhow!("{}: {why}", self.shown.display()));
-        let imported = ImportedSuite::read(path, &self.allowed).map_err(|why| unreadable(&why))?;
+        let imported = ImportedSuite::read(path, &self.allowed)
+            .map_err(|error| unreadable(&error.to_string()))?;
         if let Some(why) = imported.incomplete.first() {
             return Err(unreadable(why));
         }

@@ -14,8 +14,8 @@ use selftest_checks::scenario::{
 use selftest_checks::suite::{SUITE_VERSION, SuiteCase};
 use selftest_stats::score::{Score, Strictness};
 
-fn read(text: &str) -> Result<Suite, String> {
-    parse(Path::new("config/suites/a.yaml"), text.to_owned()).map_err(|errors| errors.to_string())
+fn read(text: &str) -> Result<Suite, ConfigErrors> {
+    parse(Path::new("config/suites/a.yaml"), text.to_owned())
 }
 
 fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
@@ -146,7 +146,7 @@ fn what_is_no_suite_is_refused() {
     let absent = load(Path::new("absent/suite.yaml")).unwrap_err().to_string();
     let all: Vec<String> = ["", "cases: []\nversion: 1\n", "hello\n", "version: 1\ncases: [a\n"]
         .into_iter()
-        .map(|text| read(text).unwrap_err())
+        .map(|text| read(text).unwrap_err().to_string())
         .chain([absent])
         .collect();
     insta::assert_snapshot!(all.join("\n\n"));

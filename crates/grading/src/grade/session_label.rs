@@ -183,8 +183,8 @@ fn label(
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<(String, bool, Option<String>)>, String> {
-        let labels = read_labels(text, 1.0, Timestamp::UNIX_EPOCH).map_err(|it| it.to_string())?;
+    fn read(text: &str) -> Result<Vec<(String, bool, Option<String>)>, LabelFileError> {
+        let labels = read_labels(text, 1.0, Timestamp::UNIX_EPOCH)?;
         Ok(labels.into_iter().map(|one| (one.session_id, one.success, one.task)).collect())
     }
 
@@ -194,10 +194,10 @@ mod tests {
             vec![("a".to_owned(), true, None), ("7".to_owned(), false, Some("t".to_owned()))];
         let lines = "\u{feff}{\"session_id\": \"a\", \"success\": true}\n\n\
                      {\"id\": 7, \"reward\": 0.5, \"task_id\": \"t\"}\n";
-        assert_eq!(read(lines), Ok(expected.clone()));
+        assert_eq!(read(lines).unwrap(), expected);
         let list = r#" [{"session": "a", "passed": 1}, {"id": 7, "resolved": false, "task": "t"}]"#;
-        assert_eq!(read(list), Ok(expected));
-        assert_eq!(read(""), Ok(Vec::new()));
+        assert_eq!(read(list).unwrap(), expected);
+        assert_eq!(read("").unwrap(), []);
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
             (r#"[{"id": "a", "reward": 1}, 3]"#, "entry 2: expected an object"),
             ("session,success\na,1", "line 1: expected value"),
         ] {
-            let said = read(text).unwrap_err();
+            let said = read(text).unwrap_err().to_string();
             assert!(said.starts_with(why), "{said}");
         }
     }

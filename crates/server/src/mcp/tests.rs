@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 
-use super::{McpServer, SessionGrading};
+use super::{McpServer, SessionGrading, SessionGradingError};
 use selftest_grading::grade::QualityGrade;
 use selftest_models::prices::ModelPrices;
 use selftest_reports::RunArchive;
@@ -37,14 +37,16 @@ impl SessionGrading for Grader {
         &self,
         session_id: String,
         model: Option<String>,
-    ) -> BoxFuture<'_, Result<QualityGrade, String>> {
+    ) -> BoxFuture<'_, Result<QualityGrade, SessionGradingError>> {
         let begun = Begun(Arc::clone(&self.dropped));
         Box::pin(async move {
             let model = model.unwrap_or_else(|| "usual".to_owned());
             match model.as_str() {
                 "slow" => tokio::time::sleep(Duration::from_millis(2500)).await,
                 "endless" => std::future::pending().await,
-                "gone" => return Err("no model server\nanswers; start it".to_owned()),
+                "gone" => {
+                    return Err(SessionGradingError::new("no model server\nanswers; start it"));
+                }
                 _ => {}
             }
             std::mem::forget(begun);

@@ -17,7 +17,7 @@ use super::search::{SearchAnswer, SearchArguments};
 use super::session::{SessionArguments, SessionGrade};
 use super::transcript::{TranscriptAnswer, TranscriptArguments};
 use super::worst::{WorstArguments, WorstSessions};
-use super::{McpServer, recent, report, search, session, transcript, worst};
+use super::{McpServer, SessionGradingError, recent, report, search, session, transcript, worst};
 use selftest_text::one_line;
 
 /// Interval between progress messages.
@@ -175,10 +175,12 @@ impl McpServer {
         let session_id = session::find(&self.store, &arguments.session_id).await?.session_id;
         let graded = tokio::select! {
             graded = grading.grade(session_id, arguments.model) => graded,
-            () = context.ct.cancelled() => Err("the grading was cancelled".to_owned()),
+            () = context.ct.cancelled() => {
+                Err(SessionGradingError::new("the grading was cancelled"))
+            }
             never = report_progress(&context) => match never {},
         };
-        let grade = graded.map_err(|why| ToolError(one_line(&why, 1000)))?;
+        let grade = graded.map_err(|why| ToolError(one_line(&why.to_string(), 1000)))?;
         Ok(Json(fit(|quoting| ModelGrade::of(&grade, quoting))))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn format(text: impl Into<Vec<u8>>) -> Result<SessionFormat, String> {
-    detect(&SessionSource::bytes("some.json", text)).map_err(|error| error.to_string())
+fn format(text: impl Into<Vec<u8>>) -> Result<SessionFormat, SessionReadError> {
+    detect(&SessionSource::bytes("some.json", text))
 }
 
 /// More than is looked at first.
@@ -56,13 +56,13 @@ fn what_tells_the_format_may_stand_behind_the_bulk() {
         ),
     ] {
         let shown = &text[..40];
-        assert_eq!(format(text.clone()), Ok(expected), "{shown}");
+        assert_eq!(format(text.clone()).unwrap(), expected, "{shown}");
         // One value over many lines, and half a character in the middle of it.
         let text = text.replacen("lorem", r"\ud83d", 1).replace(",\"", ",\n\"");
         if !matches!(expected, SessionFormat::ClaudeCode | SessionFormat::HermesGateway)
             && !text.ends_with('\n')
         {
-            assert_eq!(format(text), Ok(expected), "{shown}");
+            assert_eq!(format(text).unwrap(), expected, "{shown}");
         }
     }
 }
@@ -75,7 +75,7 @@ fn what_is_broken_in_the_first_line_hides_no_format() {
             broken,
             br#""},"sessionId":"s"}"#,
         ];
-        assert_eq!(format(line.concat()), Ok(SessionFormat::ClaudeCode));
+        assert_eq!(format(line.concat()).unwrap(), SessionFormat::ClaudeCode);
     }
 }
 
@@ -95,7 +95,7 @@ fn what_is_no_session_is_described_in_few_words() {
         (b"\xff\xfe{\x00\"\x00", "UTF-16"),
         (b"{\x00\"\x00", "UTF-16"),
     ] {
-        let error = format(text).unwrap_err();
+        let error = format(text).unwrap_err().to_string();
         assert!(error.contains(words) && error.len() < 120, "{error}");
     }
 }
@@ -103,6 +103,6 @@ fn what_is_no_session_is_described_in_few_words() {
 #[test]
 fn a_large_file_of_something_else_is_none() {
     let bulk = bulk();
-    let error = format(format!(r#"{{"words":"{bulk}","more":"{bulk}"}}"#)).unwrap_err();
+    let error = format(format!(r#"{{"words":"{bulk}","more":"{bulk}"}}"#)).unwrap_err().to_string();
     assert!(error.contains("objects with the keys words, more"), "{error}");
 }

@@ -106,23 +106,29 @@ enum SkillReportKind {
     Comment,
 }
 
-impl FromStr for SkillReportFile {
-    type Err = String;
+/// A report is not written as `FORMAT=PATH`.
+#[derive(Debug, thiserror::Error)]
+#[error("expected junit=PATH, html=PATH, md=PATH, json=PATH or comment=PATH")]
+pub struct SkillReportFileError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected =
-            || "expected junit=PATH, html=PATH, md=PATH, json=PATH or comment=PATH".to_owned();
-        let (kind, path) = text.split_once('=').ok_or_else(expected)?;
+impl FromStr for SkillReportFile {
+    type Err = SkillReportFileError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, path) = text.split_once('=').ok_or(SkillReportFileError)?;
         let kind = match kind.trim() {
             "junit" => SkillReportKind::Junit,
             "html" => SkillReportKind::Html,
             "md" => SkillReportKind::Markdown,
             "json" => SkillReportKind::Json,
             "comment" => SkillReportKind::Comment,
-            _ => return Err(expected()),
+            _ => return Err(SkillReportFileError),
         };
         let path = path.trim();
-        if path.is_empty() { Err(expected()) } else { Ok(Self { kind, path: path.into() }) }
+        if path.is_empty() {
+            return Err(SkillReportFileError);
+        }
+        Ok(Self { kind, path: path.into() })
     }
 }
 

@@ -36,7 +36,7 @@ pub(in crate::check) fn data(wanted: &FileDataCheck, seen: &CheckObservation<'_>
         Err(why) => {
             let format: &str = wanted.format.into();
             let path = quote_name(path);
-            let why = one_line(&why, 200);
+            let why = one_line(&why.to_string(), 200);
             FactStatement::new(false, format!("{path} is not {}: {why}", format.to_uppercase()))
         }
     })
@@ -101,39 +101,58 @@ fn cell_equals(cell: &Value, wanted: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|parsed| equal(&parsed, wanted))
 }
 
-/// Parses a file. The error is the reason, which may have several lines.
-fn parse(format: DataFormat, text: &str) -> Result<Value, String> {
+/// A file is not of its format. Messages may have several lines.
+#[derive(Debug, thiserror::Error)]
+enum DataSyntaxError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("line {line}: {source}")]
+    JsonLine { line: usize, source: serde_json::Error },
+    #[error("{0}")]
+    Yaml(String),
+    #[error("`{0}` is there twice")]
+    DuplicateKey(String),
+    #[error("{}", .0.message())]
+    Toml(#[from] toml::de::Error),
+    #[error(transparent)]
+    Table(#[from] csv::Error),
+}
+
+/// Parses a file.
+fn parse(format: DataFormat, text: &str) -> Result<Value, DataSyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match format {
-        DataFormat::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
+        DataFormat::Json => Ok(serde_json::from_str(text)?),
         DataFormat::Jsonl => {
             let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-            let values = lines.map(|(line, number)| {
-                serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
+            let values = lines.map(|(text, line)| {
+                serde_json::from_str(text)
+                    .map_err(|source| DataSyntaxError::JsonLine { line, source })
             });
-            values.collect::<Result<Vec<Value>, String>>().map(Value::Array)
+            values.collect::<Result<_, _>>().map(Value::Array)
         }
         DataFormat::Yaml => {
             let kind = YamlFileKind { max_bytes: MAX_YAML, hint: "", schema: YamlSchema::V1_2 };
-            let document = yaml::parse(text, kind).map_err(|error| error.message)?;
+            let document =
+                yaml::parse(text, kind).map_err(|error| DataSyntaxError::Yaml(error.message))?;
             match document.duplicates.first() {
-                Some(twice) => Err(format!("`{}` is there twice", one_line(&twice.key, 60))),
+                Some(twice) => Err(DataSyntaxError::DuplicateKey(one_line(&twice.key, 60))),
                 None => Ok(document.value),
             }
         }
-        DataFormat::Toml => toml::from_str(text).map_err(|error| error.message().to_owned()),
+        DataFormat::Toml => Ok(toml::from_str(text)?),
         DataFormat::Csv => rows(text, b','),
         DataFormat::Tsv => rows(text, b'\t'),
     }
 }
 
 /// Reads a table whose first line has the names of the columns.
-fn rows(text: &str, delimiter: u8) -> Result<Value, String> {
+fn rows(text: &str, delimiter: u8) -> Result<Value, DataSyntaxError> {
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
-    let names = reader.headers().map_err(|error| error.to_string())?.clone();
+    let names = reader.headers()?.clone();
     let mut rows = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| error.to_string())?;
+        let record = record?;
         let cells = names.iter().zip(&record);
         let row: Map<String, Value> =
             cells.map(|(name, cell)| (name.trim().to_owned(), json!(cell))).collect();
