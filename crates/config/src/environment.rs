@@ -1,6 +1,8 @@
 //! Reads the process environment. Apart from the command line, only this module does so.
 //!
-//! Interprets only what has no settings key: model servers, folders, terminals, secrets.
+//! Interprets only what has no settings key: model servers, folders, terminals, secrets. Secrets in
+//! well-known credential files are read too, so that reports can redact their values; unreadable
+//! files are ignored.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! SQL statements and their bound values, the same for both engines.
+//! SQL statements and their bound values, the same for both engines, with numbered placeholders and
+//! only features that both have; and the few expressions that differ.
 //!
 //! sqlx's `QueryBuilder` is not an option: for `Any` connections it writes `?`, which PostgreSQL
 //! does not understand (sqlx 0.9.0, issue 3000).

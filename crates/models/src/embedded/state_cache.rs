@@ -1,8 +1,8 @@
-//! Key-value states of judge rubrics, cached on disk between runs, because decoding a rubric takes
-//! seconds on a small machine.
+//! Key-value states of prompt prefixes: in memory for recent ones, so that each is decoded only once,
+//! and on disk for judge rubrics, because decoding a rubric takes seconds on a small machine.
 //!
-//! Only states of this program's own texts are stored, never project text or answers. A truncated,
-//! foreign or outdated file is ignored.
+//! Only states of this program's own texts are stored on disk, never project text or answers. A
+//! truncated, foreign or outdated file is ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
-//! Removes secrets from text before it is judged, stored or printed.
+//! Removes secrets from text and JSON values before they are judged, stored or printed.
 //!
 //! Secrets are found by well-known shapes, by a table of rules and by values that the caller
 //! provides. It reads neither the environment nor files. Redaction is best effort: an unrecognised
-//! secret stays in the text.
+//! secret stays in the text. JSON is redacted before serialisation, because escaping makes values
+//! look different.
 
 use std::borrow::Cow;
 use std::ops::Range;

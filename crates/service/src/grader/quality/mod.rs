@@ -1,5 +1,6 @@
-//! Grades recorded sessions with a model (docs/spec/session-quality.md): reads and condenses a
-//! session, asks the model, saves the grade. An invalid reply is never saved.
+//! Grades recorded sessions with a model (docs/spec/session-quality.md): claims a session, reads and
+//! condenses it, asks the model, saves the grade. An invalid reply is never saved. At most one
+//! process holds a claim, across all processes on the database.
 //!
 //! The prompt and the parsing of replies are in `grade::quality`. Prints nothing.
 

@@ -1,8 +1,9 @@
 //! Tracks skills: their executions, their effectiveness, and which versions are active
 //! (docs/spec/skills-and-signals.md#skill-effectiveness).
 //!
-//! The module `improve` computes scores and decides; this one carries the decisions out. Prints
-//! nothing.
+//! The module `improve` computes scores and decides; this one carries the decisions out. Reported
+//! executions are truncated and redacted. Of a message only the reaction that it expresses is
+//! stored, never its text. Prints nothing.
 
 mod change;
 mod derive;
