@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde::de::IgnoredAny;
 
-use crate::characters::{is_hidden, is_ignorable};
+use crate::escape::{is_hidden, is_ignorable};
 
 /// Starts of commands that are obeyed anywhere in a line. The next character is `[`.
 const COMMANDS: [&str; 3] = ["##", "##vso", "##teamcity"];

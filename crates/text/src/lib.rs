@@ -1,7 +1,6 @@
 //! Handling of untrusted text: clipping, escaping, redaction, digests and word splitting.
 
 pub mod build_log;
-pub mod characters;
 pub mod digest;
 pub mod disk;
 pub mod escape;

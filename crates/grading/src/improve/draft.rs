@@ -11,7 +11,7 @@ use selftest_models::fence::{FenceNonce, fence};
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::structured::ReplyError;
 use selftest_models::structured::StrictReader;
-use selftest_text::characters::is_hidden;
+use selftest_text::escape::is_hidden;
 
 /// Path of the template under `prompts/`.
 pub const TEMPLATE: &str = "skill/draft_v1.md";

@@ -5,21 +5,22 @@
 //! secret stays in the text. JSON is redacted before serialisation, because escaping makes values
 //! look different.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use regex::{Captures, Regex};
-
-mod json;
 pub mod known;
-mod quoted;
-mod random;
 mod rules;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
-use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SECRET_PATTERNS, SET, SecretPart};
+use std::borrow::Cow;
+use std::ops::Range;
+
+use regex::{Captures, Regex};
+use serde_json::{Map, Value};
+
+use shapes::{
+    AUTHORIZATION, KEY_END, NAME, PATTERNS, REST_OF_KEY, SECRET_PATTERNS, SET, SecretPart,
+    may_be_secret,
+};
 
 /// Replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -146,8 +147,8 @@ fn remove_quoted<'t>(pattern: &Regex, text: &'t str) -> Cow<'t, str> {
         let from = found.get_match().end();
         let opening = found.name("quote").map_or("", |group| group.as_str());
         at = from;
-        if let Some(value) = quoted::find_value(text, from, opening)
-            && quoted::may_be_secret(&text[value.clone()])
+        if let Some(value) = shapes::find_value(text, from, opening)
+            && may_be_secret(&text[value.clone()])
         {
             result.push_str(&text[kept..value.start]);
             result.push_str(REDACTED);
@@ -159,4 +160,45 @@ fn remove_quoted<'t>(pattern: &Regex, text: &'t str) -> Cow<'t, str> {
     }
     result.push_str(&text[kept..]);
     Cow::Owned(result)
+}
+
+/// Minimum digits of a number that is redacted because of its key.
+const MIN_NUMBER: usize = 6;
+
+impl Redactor {
+    /// Redacts all strings of a JSON value, and values under keys such as `password`. Keys are left
+    /// unchanged.
+    pub fn apply_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(redacted) = self.apply(text) {
+                    *text = redacted;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.apply_json(item)),
+            Value::Object(members) => self.apply_object(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Like [`Redactor::apply_json`], for the members of a JSON object.
+    pub fn apply_object(&self, members: &mut Map<String, Value>) {
+        for (name, member) in members {
+            self.apply_json(member);
+            if is_secret(name, member) {
+                *member = REDACTED.into();
+            }
+        }
+    }
+}
+
+fn is_secret(name: &str, value: &Value) -> bool {
+    match value {
+        Value::String(text) if name.to_ascii_lowercase().ends_with("authorization") => {
+            AUTHORIZATION.is_match(text)
+        }
+        Value::String(text) => NAME.is_match(name) && may_be_secret(text),
+        Value::Number(number) => NAME.is_match(name) && number.to_string().len() >= MIN_NUMBER,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use regex::Regex;
 
-use super::random::{entropy, is_random};
+use super::shapes::{entropy, is_random};
 
 const PUBLISHED_RULES: &str = include_str!("published_rules.tsv");
 const OWN_RULES: &str = include_str!("own_rules.tsv");
