@@ -7,7 +7,7 @@ use selftest_config::ConfigErrors;
 use selftest_harness::sut::SutError;
 use selftest_models::ModelError;
 use selftest_models::prompts::PromptError;
-use selftest_service::grader::decision::DecisionError;
+use selftest_service::grader::proposals::DecisionError;
 use selftest_service::grader::quality::{QualityError, UnfitModelError};
 use selftest_service::grader::skills::SkillChangeError;
 use selftest_store::StoreError;

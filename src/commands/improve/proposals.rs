@@ -8,7 +8,7 @@ use selftest_app::{AppError, Project};
 use selftest_config::Config;
 use selftest_grading::improve::proposal::ProposalStatus;
 use selftest_grading::report::improvement;
-use selftest_service::grader::decision::{DecisionError, SkillDestination, accept, reject};
+use selftest_service::grader::proposals::{DecisionError, SkillDestination, accept, reject};
 use selftest_store::Store;
 use selftest_text::one_line;
 use serde_json::json;

@@ -17,7 +17,7 @@ use selftest_grading::grade::TaskType;
 use selftest_grading::improve::gap::GapStatus;
 use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal};
 use selftest_grading::improve::recommend::RoutingReport;
-use selftest_service::grader::decision::{DecisionError, SkillDestination, accept, reject};
+use selftest_service::grader::proposals::{DecisionError, SkillDestination, accept, reject};
 use selftest_service::grader::routing;
 
 /// Maximum length of a reason in characters.

@@ -16,7 +16,7 @@ use crate::api::MAX_REASON;
 use crate::problem::Problem;
 use selftest_grading::improve::gap::SkillGap;
 use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal};
-use selftest_service::grader::decision::{SkillDestination, accept, reject};
+use selftest_service::grader::proposals::{SkillDestination, accept, reject};
 
 #[derive(Template)]
 #[template(path = "page/proposal.html")]

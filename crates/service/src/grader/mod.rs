@@ -33,7 +33,6 @@
 //! Prints nothing and writes no report files. Progress is reported to a [`ScanObserver`].
 
 mod beside;
-pub mod decision;
 mod deliver;
 mod gaps;
 mod insight;

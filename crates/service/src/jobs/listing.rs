@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::job_settings::JobSettings;
-use super::lease::ScheduleLease;
 use super::queue::{FailedGrading, GradingQueue, QueueCounts};
 use super::schedule::{CronSchedule, JobKind};
+use super::scheduler::ScheduleLease;
 use super::summary::JobSummary;
 use selftest_store::{JobRun, Store, StoreError};
 use selftest_text::escape::terminal;

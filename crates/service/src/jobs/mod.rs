@@ -4,40 +4,36 @@
 //! A scheduled job runs once per slot, on one worker that holds a lease. The queue is `apalis` 1.0.
 //! Other modules do the actual work of the jobs. Prints nothing.
 
-pub mod job_settings;
-
 mod error;
-mod gaps;
 mod gradings;
-mod lease;
+pub mod job_settings;
 mod listing;
 mod queue;
 mod schedule;
+mod scheduled;
 mod scheduler;
-mod scoring;
 #[cfg(test)]
 mod simulation;
 mod summary;
-mod weekly;
 mod worker;
-mod worker_name;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::grader::SelfGrader;
-use crate::grader::skills::SkillTracker;
 pub use error::{JobError, JobModelError};
-pub use gaps::FindGenerator;
 pub use gradings::FindGrader;
 pub use job_settings::JobSettings;
 pub use listing::{JobListing, LastJobRun, ScheduledJob};
 pub use queue::{FailedGrading, GradingJob, GradingQueue, GradingState, QueueCounts};
 pub use schedule::{CronSchedule, CronScheduleError, JobKind, JobSlot, OFF, due_slots};
+pub use scheduled::FindGenerator;
 pub use scheduler::Scheduler;
-use selftest_grading::improve::gap_settings::GapSettings;
 pub use summary::{JobOutcome, JobStatus, JobSummary};
 pub use worker::{DrainOutcome, GradingWorker};
+
+use crate::grader::SelfGrader;
+use crate::grader::skills::SkillTracker;
+use selftest_grading::improve::gap_settings::GapSettings;
 
 /// Dependencies of the scheduled jobs.
 pub struct JobContext {
@@ -51,4 +47,14 @@ pub struct JobContext {
     pub gaps: GapSettings,
     /// Finds the model that drafts skills.
     pub find_generator: Arc<FindGenerator>,
+}
+
+/// Returns a unique name: machine, process id, and a random number because process ids are reused.
+fn unique_worker_name() -> String {
+    #[cfg(unix)]
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let machine = std::env::var("COMPUTERNAME").unwrap_or_else(|_| "worker".to_owned());
+    let machine = selftest_text::one_line(&machine, 100);
+    format!("{machine}-{}-{:08x}", std::process::id(), rand::random::<u32>())
 }

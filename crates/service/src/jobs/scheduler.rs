@@ -1,5 +1,7 @@
 //! Runs the scheduled jobs: each once per slot, in order, on one worker at a time. `schedule`
 //! decides which are due.
+//!
+//! The worker holds a lease. One that dies loses it when its heartbeats stop.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -10,10 +12,9 @@ use tokio::time::sleep;
 
 use super::error::JobError;
 use super::job_settings::JobSettings;
-use super::lease::ScheduleLease;
 use super::schedule::{JobKind, JobSlot, due_slots};
 use super::summary::{JobStatus, JobSummary};
-use super::{JobContext, gaps, scoring, weekly, worker_name};
+use super::{JobContext, scheduled};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 
@@ -34,7 +35,7 @@ pub struct Scheduler {
 impl Scheduler {
     /// Creates a scheduler for these jobs.
     pub fn new(context: JobContext, settings: JobSettings, jobs: Vec<JobKind>) -> Self {
-        Self { context, settings, jobs, name: worker_name::unique() }
+        Self { context, settings, jobs, name: super::unique_worker_name() }
     }
 
     fn store(&self) -> &Store {
@@ -148,10 +149,10 @@ impl Scheduler {
 
     async fn work(&self, slot: JobSlot) -> Result<super::JobOutcome, JobError> {
         match slot.job {
-            JobKind::GapDetection => gaps::detect(&self.context, slot.at).await,
-            JobKind::SkillGeneration => gaps::generate(&self.context).await,
-            JobKind::WeeklyReport => weekly::run(&self.context, slot.at).await,
-            JobKind::SkillScoring => scoring::run(&self.context, slot.at).await,
+            JobKind::GapDetection => scheduled::detect_gaps(&self.context, slot.at).await,
+            JobKind::SkillGeneration => scheduled::draft_skills(&self.context).await,
+            JobKind::WeeklyReport => scheduled::write_weekly_report(&self.context, slot.at).await,
+            JobKind::SkillScoring => scheduled::score_skills(&self.context, slot.at).await,
         }
     }
 }
@@ -172,5 +173,73 @@ fn log(job: &str, summary: &JobSummary) {
             let why = summary.error.as_deref().unwrap_or_default();
             tracing::error!("{job} FAILED  elapsed={elapsed:.0}ms error={}", one_line(why, 400));
         }
+    }
+}
+
+/// One lease for all scheduled jobs, because they run one after the other.
+const NAME: &str = "schedule";
+
+/// A held lease. Release it with [`ScheduleLease::release`]; otherwise other workers wait until the holder
+/// counts as dead.
+#[derive(Debug)]
+pub(super) struct ScheduleLease<'a> {
+    store: &'a Store,
+    holder: &'a str,
+    heartbeat: Duration,
+    dead_after: Duration,
+}
+
+impl<'a> ScheduleLease<'a> {
+    /// Acquires the lease; returns `None` while another worker has it.
+    pub(super) async fn acquire(
+        store: &'a Store,
+        holder: &'a str,
+        settings: &JobSettings,
+    ) -> Result<Option<Self>, StoreError> {
+        let (heartbeat, dead_after) = (settings.heartbeat(), settings.dead_after());
+        let taken = store.take_lease(NAME, holder, dead_after).await?;
+        Ok(taken.then_some(Self { store, holder, heartbeat, dead_after }))
+    }
+
+    /// Returns the current holder.
+    pub(super) async fn holder(
+        store: &Store,
+        settings: &JobSettings,
+    ) -> Result<Option<String>, StoreError> {
+        store.lease_holder(NAME, settings.dead_after()).await
+    }
+
+    /// Runs `work` under the lease. Returns `None` and cancels the work if the lease is lost,
+    /// because another worker may have started the same job.
+    pub(super) async fn run_while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.send_heartbeats() => None,
+        }
+    }
+
+    /// Sends heartbeats until the lease is lost.
+    async fn send_heartbeats(&self) {
+        let mut last = Instant::now();
+        loop {
+            sleep(self.heartbeat).await;
+            match self.store.renew_lease(NAME, self.holder).await {
+                Ok(true) => last = Instant::now(),
+                // The database may only be restarting.
+                Err(error) if last.elapsed() < self.dead_after => {
+                    tracing::warn!("no heartbeat could be sent: {error}");
+                }
+                Ok(false) | Err(_) => return,
+            }
+        }
+    }
+
+    pub(super) async fn release(self) -> Result<(), StoreError> {
+        Self::release_of(self.store, self.holder).await
+    }
+
+    /// Releases the lease if that holder has it.
+    pub(super) async fn release_of(store: &Store, holder: &str) -> Result<(), StoreError> {
+        store.release_lease(NAME, holder).await
     }
 }

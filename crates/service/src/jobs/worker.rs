@@ -16,7 +16,6 @@ use tokio::time::sleep;
 use super::gradings::{FindGrader, GradingRunner, MAX_UNANSWERED, handle};
 use super::job_settings::MAX_MISSED_HEARTBEATS;
 use super::queue::GradingQueue;
-use super::worker_name;
 use selftest_store::{QueuePool, Store, StoreError};
 
 /// Interval between polls of an empty queue.
@@ -99,7 +98,13 @@ impl GradingWorker {
         find: Arc<FindGrader>,
         concurrency: usize,
     ) -> Self {
-        Self { store, queue, find, concurrency: concurrency.max(1), name: worker_name::unique() }
+        Self {
+            store,
+            queue,
+            find,
+            concurrency: concurrency.max(1),
+            name: super::unique_worker_name(),
+        }
     }
 
     /// Works forever. After this future is dropped, [`GradingWorker::release`] returns its unfinished

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
+use super::NormalizedQuote;
 use super::cache::{CachedPart, MAX_PART};
-use super::quote::NormalizedQuote;
 use selftest_grading::report::session::OverviewCollector;
 use selftest_sessions::{
     Event, Session, SessionCollector, SessionFile, SessionHead, SessionSink, SessionSource,

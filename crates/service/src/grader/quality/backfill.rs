@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::claim::GradingClaim;
-use super::{QualityError, QualityGrader};
+use super::{GradingClaim, QualityError, QualityGrader};
 use selftest_grading::grade::QualityGrade;
 use selftest_models::structured::AskError;
 use selftest_sessions::SessionTranscript;

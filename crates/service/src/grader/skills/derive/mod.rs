@@ -11,8 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::SkillTracker;
-use super::recording::reaction;
+use super::{SkillTracker, reaction};
 use selftest_grading::improve::skill::SkillExecution;
 use selftest_grading::signal::classify_signals;
 use selftest_store::{SkillRecord, SkillRef, StoreError};
