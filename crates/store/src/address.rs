@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use sqlx::any::AnyConnectOptions;
 
-use super::dialect::DatabaseEngine;
+use super::statement::DatabaseEngine;
 use super::{AddressError, StoreError};
 
 /// Bytes of a path that must be percent-encoded in a URL.

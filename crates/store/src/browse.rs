@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::page::{Cursor, ResultPage};
+use super::page::{ColumnType, Cursor, ResultPage, SessionSort};
 use super::row::{Columns, Record as _, record};
-use super::sort::{ColumnType, SessionSort};
 use super::statement::{SqlStatement, Value};
 use super::{ColumnError, Store, StoreError, bound};
 use selftest_grading::grade::{GradeLevel, SessionKind, TaskOutcome, TaskType};

@@ -2,8 +2,8 @@
 
 use sqlx::{AnyConnection, ConnectOptions as _, Connection as _, Row as _};
 
-use super::dialect::DatabaseEngine;
 use super::row::Columns;
+use super::statement::DatabaseEngine;
 use super::{Store, StoreError};
 
 /// Watches a database over its own connection.

@@ -2,7 +2,7 @@
 
 use sqlx::migrate::MigrateError;
 
-use super::dialect::DatabaseEngine;
+use super::statement::DatabaseEngine;
 
 /// A database error. [`StoreError::hint`] suggests a fix.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,15 @@
-//! Queries of `session_grades`.
+//! Queries of `session_grades`, and what people add to grades: `grade_overrides`, whose rows are only
+//! added, and `session_labels` of task success.
 
 use jiff::Timestamp;
 
 use super::files::MAX_PATH;
-use super::row::{Columns, Record as _, Rows};
-use super::statement::{ToValue as _, params};
-use super::{Store, StoreError, bound};
-use selftest_grading::grade::GradeRecord;
+use super::row::{Columns, Record as _, Rows, read_from, record};
+use super::statement::{ToValue as _, params, stored_as};
+use super::{ColumnError, Store, StoreError, bound};
+use selftest_grading::grade::{
+    GradeField, GradeLevel, GradeOverride, GradeRecord, LabelSource, SessionLabel, TaskType,
+};
 
 /// Maximum number of grades returned for an abbreviated id.
 const MAX_FOUND: i64 = 100;
@@ -119,4 +122,148 @@ impl Store {
 
 fn compare_by_time(a: &GradeRecord, b: &GradeRecord) -> std::cmp::Ordering {
     (a.details.counts_at, &a.session_id).cmp(&(b.details.counts_at, &b.session_id))
+}
+
+/// Sessions of one agent and task type with the same grades.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScoreCount {
+    /// Task type.
+    pub task_type: TaskType,
+    /// True if they were completed.
+    pub task_completed: bool,
+    /// Efficiency of tool calls.
+    pub efficiency: GradeLevel,
+    /// Quality of answers.
+    pub quality: GradeLevel,
+    /// Number of sessions from the earlier part of the period.
+    pub earlier: u64,
+    /// Number of sessions from the later part.
+    pub recent: u64,
+}
+
+fn read_score_count(row: &Columns<'_>) -> Result<ScoreCount, ColumnError> {
+    let (sessions, recent): (u64, u64) = (row.get("sessions")?, row.get("recent")?);
+    Ok(ScoreCount {
+        task_type: row.get("task_type")?,
+        task_completed: row.get("task_completed")?,
+        efficiency: row.get("tool_calls_efficient")?,
+        quality: row.get("response_quality")?,
+        earlier: sessions.saturating_sub(recent),
+        recent,
+    })
+}
+
+impl Store {
+    /// Counts the tasks in `earliest..to` by their grades, with those before `from` counted
+    /// separately, optionally for one agent. Excludes the grades of [`Store::uncountable_grades`].
+    pub async fn score_counts(
+        &self,
+        [earliest, from, to]: [Timestamp; 3],
+        agent: Option<&str>,
+    ) -> Result<Rows<ScoreCount>, StoreError> {
+        // Grouped in the order of an index that covers the query. `COALESCE` hides the time column:
+        // otherwise the planner would choose the index that starts with it and sort all of it.
+        let query = "SELECT task_type, task_completed, tool_calls_efficient, response_quality, \
+                     COUNT(*) AS sessions, \
+                     SUM(CASE WHEN counts_at >= $2 THEN 1 ELSE 0 END) AS recent \
+                     FROM session_grades \
+                     WHERE COALESCE(counts_at, '') >= $1 AND COALESCE(counts_at, '') < $3 \
+                     AND (CAST($4 AS TEXT) IS NULL OR agent = $4) \
+                     AND COALESCE(session_kind, 'task') = 'task' \
+                     AND session_id NOT IN (SELECT session_id FROM grade_overrides) \
+                     GROUP BY agent, task_type, task_completed, tool_calls_efficient, \
+                     response_quality";
+        self.fetch(query, params![earliest, from, to, agent], read_score_count).await
+    }
+
+    /// Returns the grades in `from..to` that cannot be counted by their columns: human-corrected
+    /// ones, and those of other programs, whose times come in many formats.
+    pub async fn uncountable_grades(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        agent: Option<&str>,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let corrected = "WHERE counts_at IS NOT NULL \
+                         AND (CAST($1 AS TEXT) IS NULL OR agent = $1) \
+                         AND session_id IN (SELECT session_id FROM grade_overrides)";
+        let mut grades = self.foreign_grades(from, to, agent).await?;
+        let corrected = self.find::<GradeRecord>(corrected, params![agent]).await?.items;
+        grades.extend(corrected.into_iter().filter(|grade| grade.is_in(&(from..to))));
+        Ok(grades)
+    }
+
+    /// Returns the grades in `from..to` written by other programs. Their times come in many formats
+    /// and are compared after parsing.
+    pub async fn foreign_grades(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        agent: Option<&str>,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let foreign = "WHERE counts_at IS NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1)";
+        let mut grades = self.find::<GradeRecord>(foreign, params![agent]).await?.items;
+        grades.retain(|grade| grade.is_in(&(from..to)));
+        Ok(grades)
+    }
+}
+
+record!(GradeOverride, "grade_overrides", {
+    session_id,
+    field,
+    rule_value,
+    human_value,
+    reason [bound::TEXT],
+    made_at,
+});
+
+stored_as! { Text: GradeField => |field, _limit| field.name().to_owned() }
+read_from! { |row, name| GradeField => row.named(name, GradeField::from_name) }
+
+impl Store {
+    /// Adds an override; earlier ones of the same field stay.
+    pub async fn add_override(&self, made: &GradeOverride) -> Result<(), StoreError> {
+        self.execute(GradeOverride::insert(), made.values()).await.map(drop)
+    }
+
+    /// Returns all overrides, oldest first.
+    pub async fn overrides(&self) -> Result<Rows<GradeOverride>, StoreError> {
+        self.find("ORDER BY made_at, id", []).await
+    }
+
+    /// Returns the overrides of one session, oldest first.
+    pub async fn session_overrides(
+        &self,
+        session_id: &str,
+    ) -> Result<Rows<GradeOverride>, StoreError> {
+        self.find("WHERE session_id = $1 ORDER BY made_at, id", params![session_id]).await
+    }
+}
+
+record!(SessionLabel, "session_labels", {
+    session_id,
+    success,
+    source,
+    task,
+    note [bound::TEXT],
+    labelled_at,
+});
+
+stored_as! { Text: LabelSource => |source, _limit| source.name().to_owned() }
+read_from! { |row, name| LabelSource => row.named(name, LabelSource::from_name) }
+
+impl Store {
+    /// Saves labels in one transaction.
+    pub async fn add_labels(&self, labels: &[SessionLabel]) -> Result<(), StoreError> {
+        let mut writing = self.begin_write().await?;
+        for label in labels {
+            writing.execute(SessionLabel::upsert("session_id"), label.values()).await?;
+        }
+        writing.commit().await
+    }
+
+    /// Returns all labels, sorted by session.
+    pub async fn labels(&self) -> Result<Rows<SessionLabel>, StoreError> {
+        self.find("ORDER BY session_id", []).await
+    }
 }

@@ -1,18 +1,16 @@
 //! The database of grades and everything derived from them: SQLite by default, or PostgreSQL.
 //!
-//! Both engines run the same SQL text; the exceptions are in `dialect`. There is one file per table
-//! family. This crate makes no decisions, opens no session files and redacts nothing: callers do
-//! that, and the store only limits the size of its input. Rows written by another program are read
-//! as far as they are valid; [`Rows::unreadable`] counts the rest.
+//! Both engines run the same SQL text; the exceptions are in `statement`. There is one file per
+//! table family. This crate makes no decisions, opens no session files and redacts nothing: callers
+//! do that, and the store only limits the size of its input. Rows written by another program are
+//! read as far as they are valid; [`Rows::unreadable`] counts the rest.
 
 mod address;
 mod backup;
 mod bound;
 mod browse;
 mod changes;
-mod dialect;
 mod error;
-mod export;
 mod files;
 mod gaps;
 mod grade_row;
@@ -20,10 +18,8 @@ mod grades;
 mod jobs;
 mod lineage;
 mod migrations;
-mod overrides;
 mod page;
 mod pattern_days;
-mod proposals;
 mod prune;
 mod quality;
 mod queue_database;
@@ -32,11 +28,8 @@ mod requests;
 mod reuse;
 mod row;
 mod save;
-mod scores;
 mod search;
-mod session_labels;
 mod skills;
-mod sort;
 mod statement;
 mod transaction;
 mod weekly;
@@ -49,24 +42,23 @@ pub use browse::{SessionQuery, SessionRow};
 pub use changes::ChangeWatcher;
 pub use error::{AddressError, ColumnError, StoreError};
 pub use files::{FileOutcome, FileRecord, FileResult, KnownFile};
+pub use gaps::ProposalDecision;
+pub use grades::ScoreCount;
 pub use jobs::JobRun;
 pub use lineage::RenamedSession;
-pub use page::{Cursor, ResultPage};
+pub use page::{Cursor, ResultPage, SessionSort};
 pub use pattern_days::PatternDay;
-pub use proposals::ProposalDecision;
 pub use prune::{HumanDataPolicy, PrunableRows, PruneCounts};
 pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
 pub use requests::{RequestKey, SkillRequest};
 pub use row::Rows;
 pub use save::DroppedGrade;
-pub use scores::ScoreCount;
 pub use search::{
     Facet, FileToIndex, IndexedEvent, IndexedSession, SearchHit, SearchPage, SearchQuery,
     SearchedSession,
 };
 pub use skills::{NewSkill, SkillDayCount, SkillRecord, SkillRecordCounts, SkillRef};
-pub use sort::SessionSort;
 pub use weekly::StoredReport;
 
 use std::sync::Arc;
@@ -77,8 +69,8 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executo
 use tokio::sync::Mutex;
 
 use address::DatabaseAddress;
-use dialect::DatabaseEngine;
 use reuse::is_reusable;
+use statement::DatabaseEngine;
 
 use selftest_grading::grade::quality::RUBRIC_VERSION;
 

@@ -6,7 +6,7 @@
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _};
 
-use super::dialect::DatabaseEngine;
+use super::statement::DatabaseEngine;
 use super::transaction::WriteTransaction;
 use super::{Store, StoreError};
 

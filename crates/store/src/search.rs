@@ -11,10 +11,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::bound::{self, TEXT};
-use super::dialect::DatabaseEngine;
 use super::files::MAX_PATH;
 use super::row::{Columns, Record as _, Rows, record};
-use super::statement::{SqlStatement, ToValue as _, Value, params};
+use super::statement::{DatabaseEngine, SqlStatement, ToValue as _, Value, params};
 use super::transaction::WriteTransaction;
 use super::{Store, StoreError};
 use selftest_grading::grade::{GradeRecord, SessionKind, TaskOutcome};

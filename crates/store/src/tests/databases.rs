@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use tempfile::TempDir;
 
 use crate::Store;
-use crate::dialect::DatabaseEngine;
+use crate::statement::DatabaseEngine;
 
 /// The variable with the address of a server; its user may create schemas.
 const SERVER: &str = "SELFTEST_TEST_POSTGRES";

@@ -3,8 +3,6 @@
 mod databases;
 
 mod browsing;
-mod finding;
-mod foreign_rows;
 mod gaps;
 mod opening;
 mod other_tables;
@@ -15,7 +13,6 @@ mod schema;
 mod search;
 #[cfg(feature = "postgres")]
 mod server;
-mod skill_executions;
 mod skills;
 mod writers;
 

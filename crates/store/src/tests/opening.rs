@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::StoreError;
-use crate::dialect::DatabaseEngine;
+use crate::statement::DatabaseEngine;
 
 on_every_engine! {
     two_fresh_databases_are_two,

@@ -1,7 +1,7 @@
 //! Files, weekly reports, overrides and grades by a model.
 
 use super::*;
-use crate::dialect::DatabaseEngine;
+use crate::statement::DatabaseEngine;
 use crate::{KnownFile, StoredReport};
 use selftest_grading::grade::{GradeField, GradeOverride};
 

@@ -3,7 +3,7 @@
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::*;
-use crate::dialect::DatabaseEngine;
+use crate::statement::DatabaseEngine;
 
 /// One text of each row.
 async fn lines(store: &Store, sql: &str) -> Vec<String> {

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use super::*;
-use crate::dialect::DatabaseEngine;
+use crate::statement::DatabaseEngine;
 
 on_every_engine! {
     of_files_saved_at_once_the_one_with_most_messages_counts,
