@@ -16,7 +16,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 use super::AccessSettings;
-use super::login_attempts::{LoginAttempts, TokenCheck};
+use super::login::{LoginAttempts, TokenCheck};
 use super::problem::Problem;
 use selftest_text::digest;
 

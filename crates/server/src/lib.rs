@@ -11,7 +11,6 @@ mod connections;
 mod links;
 mod live;
 mod login;
-mod login_attempts;
 pub mod mcp;
 mod metrics;
 mod pages;

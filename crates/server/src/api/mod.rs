@@ -6,7 +6,6 @@ mod health;
 mod idempotency;
 mod improvement;
 mod input;
-mod patterns;
 mod reflections;
 mod reports;
 mod runs;
@@ -40,7 +39,7 @@ pub(super) fn router(cache: Arc<ResponseCache>, needs_token: bool) -> Router<Arc
         .routes(routes!(search::search))
         .routes(routes!(reports::list))
         .routes(routes!(reports::one))
-        .routes(routes!(patterns::patterns))
+        .routes(routes!(reports::patterns))
         .routes(routes!(improvement::gaps))
         .routes(routes!(improvement::proposals))
         .routes(routes!(improvement::proposal))

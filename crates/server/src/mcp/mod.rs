@@ -5,10 +5,9 @@
 //! [`SessionGrading`], and the caller provides the transport.
 
 mod answer;
-mod model_grade;
+mod grades;
 mod recent;
 mod report;
-mod rule_grade;
 mod search;
 mod session;
 mod tools;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{ToolError, fit, fits};
-use super::model_grade::ModelGrade;
+use super::grades::ModelGrade;
 use selftest_store::{Cursor, Store};
 
 /// Maximum number of grades per result.

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::{
     QuoteLimit, ToolError, UntrustedText, clip_name, fit, quote_for_message, truncation_remarks,
 };
-use super::model_grade::{ModelGrade, ScoreNote, notes};
-use super::rule_grade::{Correction, MAX_ERRORS, MAX_POINTS, RuleGrade};
+use super::grades::{Correction, MAX_ERRORS, MAX_POINTS, ModelGrade, RuleGrade, ScoreNote, notes};
 use selftest_grading::grade::quality::{CombinedQuality, combine_grades};
 use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, TokenCost, overrides};
 use selftest_models::prices::ModelPrices;

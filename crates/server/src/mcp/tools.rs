@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answer::{ToolError, fit};
-use super::model_grade::ModelGrade;
+use super::grades::ModelGrade;
 use super::recent::{RecentArguments, RecentGrades};
 use super::report::{ReportArguments, RunReport};
 use super::search::{SearchAnswer, SearchArguments};

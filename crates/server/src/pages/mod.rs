@@ -10,7 +10,6 @@ mod filters;
 mod gaps;
 mod jobs;
 mod label;
-mod proposal;
 mod quality;
 mod reflections;
 mod rules;
@@ -66,9 +65,9 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/skills/{id}", get(skill::page))
         .route("/jobs", get(jobs::page))
         .route("/gaps", get(gaps::list))
-        .route("/proposals/{id}", get(proposal::page))
-        .route("/proposals/{id}/accept", post(proposal::accept_form))
-        .route("/proposals/{id}/reject", post(proposal::reject_form))
+        .route("/proposals/{id}", get(gaps::proposal))
+        .route("/proposals/{id}/accept", post(gaps::accept_form))
+        .route("/proposals/{id}/reject", post(gaps::reject_form))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }
