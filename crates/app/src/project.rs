@@ -64,7 +64,8 @@ impl Project {
         let arguments: Vec<String> =
             std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
         environment.add_secrets(known::secrets_in_arguments(&arguments));
-        environment.add_secrets(config::secret_files::values(&folder, &environment.variables));
+        environment
+            .add_secrets(config::environment::secrets_in_files(&folder, &environment.variables));
         environment.models.offline |= options.offline;
         // As with `make -C`: other paths of the command line count from that folder.
         let explicit_config = options.config.map(|path| shown.join(path));

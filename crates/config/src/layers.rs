@@ -9,13 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::diagnostics::{ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
+use super::diagnostics::{self, ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::{Config, drop_nulls, schema};
-use super::origin::{ValueOrigin, ValueOverlay};
-use super::parsed_file_cache::ParsedFileCache;
 use super::structure::{self, DocumentValidator};
-use super::yaml::{self, SyntaxError, YamlDocument};
-use super::{checks, locations, shape, variables};
+use super::yaml::{self, ParsedFileCache, SyntaxError, YamlDocument};
+use super::{checks, shape, variables};
 use selftest_harness::rubric::{Rubric, RubricError};
 use selftest_harness::sut::sut_settings::ADAPTERS;
 
@@ -66,7 +64,7 @@ pub fn resolve(
     let (path, text) = sources.file.unzip();
     let text = text.unwrap_or_default();
     let mut layers = ConfigLayers::new(path.is_some(), &text, last).map_err(|error| {
-        ConfigErrors::new(path.clone(), text.clone(), vec![locations::syntax_diagnostic(error)])
+        ConfigErrors::new(path.clone(), text.clone(), vec![diagnostics::syntax_diagnostic(error)])
     })?;
     let variables = variables::read(&sources.environment);
     layers.warnings = variables.warnings;
@@ -79,7 +77,7 @@ pub fn resolve(
     layers.apply_overrides(variables.overlays.into_iter().chain(flags).collect());
 
     let mut diagnostics = variables.diagnostics;
-    diagnostics.extend(layers.file.iter().flat_map(|file| locations::duplicate_keys(file)));
+    diagnostics.extend(layers.file.iter().flat_map(|file| diagnostics::duplicate_keys(file)));
     let faults = layers.faults();
     diagnostics.extend(faults.into_iter().map(|fault| layers.locate(fault)));
     if !diagnostics.is_empty() {
@@ -181,9 +179,9 @@ impl ConfigLayers {
         let target = match self.above.get(&fault.pointer) {
             Some(ValueOrigin::Environment { name }) => DiagnosticTarget::Variable(name.clone()),
             Some(ValueOrigin::Flag { name }) => DiagnosticTarget::Flag(name.clone()),
-            _ => return locations::locate(self.file.as_deref(), fault),
+            _ => return diagnostics::locate(self.file.as_deref(), fault),
         };
-        Diagnostic { target, ..locations::locate(self.file.as_deref(), fault) }
+        Diagnostic { target, ..diagnostics::locate(self.file.as_deref(), fault) }
     }
 
     /// Returns what set this key above the file: by itself, or with a section that it is in.
@@ -275,6 +273,40 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> bool {
     };
     members.insert(key.to_owned(), value);
     true
+}
+
+/// Layer that a value came from.
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
+pub enum ValueOrigin {
+    /// Not set in any layer.
+    #[strum(to_string = "default")]
+    Default,
+    /// Set in the file.
+    #[strum(to_string = "file, line {line}")]
+    File {
+        /// Line of the value, counted from 1.
+        line: usize,
+    },
+    /// Set by an environment variable.
+    #[strum(to_string = "environment, {name}")]
+    Environment {
+        /// Name of the variable.
+        name: String,
+    },
+    /// Set by a flag.
+    #[strum(to_string = "flag, {name}")]
+    Flag {
+        /// The flag as typed.
+        name: String,
+    },
+}
+
+/// A value set by a layer above the file.
+#[derive(Debug, Clone)]
+pub(super) struct ValueOverlay {
+    pub(super) pointer: String,
+    pub(super) value: Value,
+    pub(super) origin: ValueOrigin,
 }
 
 #[cfg(test)]

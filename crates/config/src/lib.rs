@@ -6,15 +6,11 @@ pub mod diagnostics;
 pub mod document;
 pub mod environment;
 pub mod layers;
-pub mod origin;
-pub mod secret_files;
 pub mod show;
 pub mod suite;
 pub mod variables;
 
 mod checks;
-mod locations;
-mod parsed_file_cache;
 mod shape;
 mod structure;
 mod yaml;
@@ -29,10 +25,9 @@ use std::path::Path;
 pub use diagnostics::{ConfigErrors, Diagnostic, DiagnosticTarget};
 pub use document::{Config, ReportSettings, schema};
 pub use environment::Environment;
-pub use layers::{ConfigSources, FlagValue, ResolvedConfig, resolve};
-pub use origin::ValueOrigin;
-pub use parsed_file_cache::ParsedFileCache;
+pub use layers::{ConfigSources, FlagValue, ResolvedConfig, ValueOrigin, resolve};
 pub use show::show;
+pub use yaml::ParsedFileCache;
 
 /// Default path of the configuration in a project.
 pub const DEFAULT_PATH: &str = "config/selftest.yaml";

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::document::drop_nulls;
-use super::layers::ResolvedConfig;
-use super::origin::ValueOrigin;
+use super::layers::{ResolvedConfig, ValueOrigin};
 use super::yaml;
 
 /// Column of the origin comments, unless the value is longer.

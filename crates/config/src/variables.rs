@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 use super::diagnostics::{Diagnostic, DiagnosticTarget};
 use super::document::schema;
-use super::origin::{ValueOrigin, ValueOverlay};
+use super::layers::{ValueOrigin, ValueOverlay};
 use super::shape::{self, ValueKind};
 
 /// Prefix of all names.

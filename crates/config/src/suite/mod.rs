@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::diagnostics::{ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
+use super::checks;
+use super::diagnostics::{self, ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::schema_of;
 use super::structure::{self, DocumentValidator};
 use super::yaml::{self, YamlFileKind, YamlSchema};
-use super::{checks, locations};
 use selftest_checks::evals::is_foreign;
 use selftest_checks::suite::{Suite, id_of_prompt};
 
@@ -114,7 +114,7 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
     let refuse = |text, diagnostics| ConfigErrors::new(Some(path.to_owned()), text, diagnostics);
     let document = match yaml::parse(&text, KIND) {
         Ok(document) => document,
-        Err(error) => return Err(refuse(text, vec![locations::syntax_diagnostic(error)])),
+        Err(error) => return Err(refuse(text, vec![diagnostics::syntax_diagnostic(error)])),
     };
     let mut faults = STRUCTURE.check(&document.value);
     let known = structure::without_unknown_keys(&document.value, &faults);
@@ -129,8 +129,8 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
         faults.extend(second_id(at, case));
         faults.extend(checks::missing_requirements(&format!("/cases/{at}"), case));
     }
-    let mut diagnostics = locations::duplicate_keys(&document);
-    diagnostics.extend(faults.into_iter().map(|fault| locations::locate(Some(&document), fault)));
+    let mut diagnostics = diagnostics::duplicate_keys(&document);
+    diagnostics.extend(faults.into_iter().map(|fault| diagnostics::locate(Some(&document), fault)));
     if !diagnostics.is_empty() {
         return Err(refuse(text, diagnostics));
     }
