@@ -1,6 +1,7 @@
-//! A model that grades sessions, made from the configuration.
+//! Models that grade sessions and reflections, made from the configuration.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -10,6 +11,7 @@ use crate::error::AppError;
 use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
+use selftest_grading::grade::reflection::ReflectionRules;
 use selftest_grading::grade::{GradeRecord, QualityGrade};
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_models::locator::ModelLocator;
@@ -19,6 +21,7 @@ use selftest_models::name::ModelName;
 use selftest_models::ollama::{self, OllamaServer};
 use selftest_models::prompts::PromptLibrary;
 use selftest_service::grader::quality::{QualityError, QualityGrader};
+use selftest_service::grader::reflection::ReflectionGrader;
 use selftest_service::grader::skills::SkillTracker;
 use selftest_service::jobs::{FindGrader, JobModelError};
 use selftest_store::{Store, StoreError};
@@ -243,6 +246,30 @@ pub async fn find_grade(store: &Store, session: &str) -> Result<GradeRecord, App
 pub fn skill_tracker(project: &Project, settings: &SkillSettings, store: &Store) -> SkillTracker {
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     SkillTracker::new(store.clone(), settings.clone(), redactor)
+}
+
+/// Most bytes of a schema file.
+const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
+
+/// Opens a grader of reflections by the criteria of the configuration, with the schemas that it names.
+pub fn reflection_grader(
+    project: &Project,
+    resolved: &ResolvedConfig,
+    store: Store,
+) -> Result<ReflectionGrader, AppError> {
+    let settings = resolved.config.grade.reflection.clone();
+    let read = |path: &Path| {
+        let shown = path.display();
+        let text = selftest_text::file::read_bounded_text(&project.path(path), MAX_SCHEMA_BYTES)
+            .map_err(|why| format!("names {shown}, which cannot be read: {why}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("names {shown}: not JSON: {error}"))
+    };
+    let rules = ReflectionRules::new(&settings, read).map_err(|faults| {
+        let words: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        AppError::usage(anyhow!(words.join("; ")))
+    })?;
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    Ok(ReflectionGrader::new(store, settings, rules, redactor))
 }
 
 #[cfg(test)]

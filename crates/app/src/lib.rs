@@ -18,10 +18,9 @@
 //! ```
 
 mod baseline;
-mod calibration;
 mod changed;
+mod calibration;
 mod ci_reports;
-mod continue_run;
 mod default_sut;
 pub mod doctor;
 mod drafts;
@@ -38,9 +37,6 @@ mod merge;
 mod options;
 mod otlp;
 mod project;
-mod reflection;
-mod rejudge;
-mod replay;
 mod request;
 mod rerun;
 mod resume;
@@ -52,12 +48,10 @@ mod skill_file;
 mod skill_test;
 mod suite_file;
 mod trial_answer;
-mod unfinished;
 
 pub use baseline::read_baseline;
 pub use calibration::{CALIBRATION_FILE, OWN_SCORES_FILE, calibration_path, own_scores_path};
 pub use ci_reports::{CiReports, case_sources, check_once};
-pub use continue_run::{ContinuedRun, continue_run};
 pub use drafts::{Drafter, generator_on_request};
 pub use error::{AppError, AppErrorKind};
 pub use experiment::{ExperimentParts, FinishedExperiment, find_parts, run_experiment};
@@ -65,17 +59,19 @@ pub use find_run::{LATEST, find_report, find_report_file, refuse_arm};
 pub use finished::FinishedRun;
 pub use frontend::{Frontend, SilentFrontend};
 pub use grading::{
-    GradersOnRequest, find_grade, grader_finder, quality_graders, rubric_in_use, skill_tracker,
+    GradersOnRequest, find_grade, grader_finder, quality_graders, reflection_grader, rubric_in_use,
+    skill_tracker,
 };
 pub use greeting::{Greeting, GreetingError, HELLO, greet};
-pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, requirement};
+pub use judges::{
+    FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, UnfinishedMeasurement, requirement,
+};
 pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};
-pub use reflection::reflection_grader;
-pub use rejudge::rejudge_run;
-pub use replay::{Replay, replay};
 pub use request::{CasesOf, ComparisonFormat, ExperimentRequest, RunPurpose, RunRequest};
+pub use rerun::{Replay, rejudge_run, replay};
+pub use resume::{ContinuedRun, continue_run};
 pub use run::plan_cases;
 pub use selftest::{SelfTest, SelfTestBuilder};
 pub use setup::RunSetup;
@@ -87,4 +83,3 @@ pub use skill_file::{
 pub use skill_test::inventory::{FoundSkill, RefusedSkill, SkillInventory};
 pub use skill_test::{FinishedSkillTest, SkillTest, SkillTestSettings};
 pub use suite_file::SuiteFile;
-pub use unfinished::UnfinishedMeasurement;

@@ -18,7 +18,7 @@ use crate::resume::{self, RunStart};
 use crate::setup::RunSetup;
 use crate::skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
 use crate::suite_file::SuiteFile;
-use crate::{baseline, changed, find_run, rejudge, rerun};
+use crate::{baseline, changed, find_run, rerun};
 use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::event::RunHeader;
 use selftest_harness::run::execute::RunOptions;
@@ -52,7 +52,7 @@ pub(crate) async fn run_request(
             }
         },
         Some(CasesOf::Rejudged(named)) => {
-            return rejudge::rejudge(project, resolved, &args, named, start).await;
+            return rerun::rejudge(project, resolved, &args, named, start).await;
         }
         Some(CasesOf::Replayed(named)) => {
             let (report, file) = find_run::find_report_file(project, resolved, named)?;
