@@ -13,7 +13,7 @@ use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::{probability, prompt};
 use selftest_harness::rubric::Rubric;
 use selftest_models::prompts::PromptLibrary;
-use selftest_reports::label_store::LABELS_FOLDER;
+use selftest_reports::labelling::LABELS_FOLDER;
 
 use crate::project::Project;
 

@@ -1,7 +1,7 @@
-//! The closing summary of a run for a terminal. Returns text and prints nothing.
+//! The closing summary of a run for a terminal, with paths as links (OSC 8). Returns text and prints
+//! nothing.
 
 mod failed;
-mod link;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::case_view::{self, CaseView, RepeatedCaseView, not_run, repeated};
 use super::files::ReportPaths;
-
 use super::{against, wording};
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::finding::{CaseChange, GateFinding};
@@ -188,7 +187,7 @@ pub fn closing(
         lines.push(style.paint(StatusColour::Faint, &words));
     }
     for path in [&paths.markdown, &paths.json] {
-        lines.push(link::link_to_file(path, links));
+        lines.push(link_to_file(path, links));
     }
     if header.rejudged.is_some() {
         let changes = VerdictChanges::of(cases.iter().map(|case| case.result));
@@ -414,6 +413,16 @@ fn summary_line(summary: &RunSummary, outcome: RunOutcome, style: TerminalStyle)
     format!("{passed}, {}{rest}", style.paint(colour, &gate))
 }
 
+/// Formats a path, as a link to the file if `folder` is given, from which relative paths start.
+fn link_to_file(path: &Path, folder: Option<&Path>) -> String {
+    let shown = escape::terminal(&path.display().to_string(), 4_096);
+    let Some(folder) = folder else { return shown };
+    // Percent-encoded except for letters, digits and `/._-`, so that nothing in it can end the
+    // link.
+    let target = escape::link_target(&folder.join(path).to_string_lossy());
+    format!("\u{1b}]8;;file://{}\u{1b}\\{shown}\u{1b}]8;;\u{1b}\\", target.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -568,5 +577,16 @@ mod tests {
             assert!(ours.iter().any(|code| rest[1..].starts_with(code)), "{rest:?}");
             rest = &rest[1..];
         }
+    }
+
+    #[test]
+    fn a_link_holds_the_whole_path_and_ends() {
+        let path = Path::new("docs/a \u{1b}\\b.md");
+        assert_eq!(link_to_file(Path::new("a/b.md"), None), "a/b.md");
+        let link = link_to_file(path, Some(Path::new("/home/é")));
+        assert_eq!(
+            link,
+            "\u{1b}]8;;file:///home/%C3%A9/docs/a%20%1B%5Cb.md\u{1b}\\docs/a \\b.md\u{1b}]8;;\u{1b}\\"
+        );
     }
 }

@@ -16,8 +16,9 @@ use selftest_harness::calibration::{
 };
 use selftest_harness::judge::fitness::{DecisionBand, FitnessRequirement};
 use selftest_reports::document::ReportDocument;
-use selftest_reports::label_store::{LABELS_FOLDER, LabelStore};
-use selftest_reports::labelling::{add_own_scores, answers, calibrated_judge, labelled_answers};
+use selftest_reports::labelling::{
+    LABELS_FOLDER, LabelStore, add_own_scores, answers, calibrated_judge, labelled_answers,
+};
 use selftest_reports::reliability;
 use selftest_text::file;
 use selftest_text::wording::plural;

@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 
 use selftest_text::escape::terminal;
 
-use super::details::details;
-use super::run_view::{CiRunView, MISSING};
+use super::run_view::{CiRunView, MISSING, details};
 use crate::case_view::CaseView;
 use selftest_harness::outcome::CaseStatus;
 

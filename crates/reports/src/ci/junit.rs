@@ -13,8 +13,7 @@ use quick_junit::{
 use selftest_text::escape::{terminal, visible};
 use selftest_text::wording::percent;
 
-use super::details::details;
-use super::run_view::{CiRunView, MISSING};
+use super::run_view::{CiRunView, MISSING, details};
 use crate::case_view::CaseView;
 use crate::wording;
 use selftest_harness::gate::finding::GateFinding;

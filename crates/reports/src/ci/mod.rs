@@ -7,7 +7,6 @@ pub mod otlp;
 pub mod sources;
 
 mod ctrf;
-mod details;
 #[cfg(test)]
 mod example;
 mod formats;

@@ -3,7 +3,6 @@
 //! published schema.
 
 pub mod case;
-pub mod scores;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +13,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use case::CaseDocument;
-pub use scores::CaseScores;
+pub use case::{CaseDocument, CaseScores};
 
 use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
 pub use selftest_harness::event::{CategoryWeight, RubricDocument, RunConfig};
