@@ -21,7 +21,6 @@ pub mod deadline;
 mod decision;
 pub mod embedded;
 pub mod error;
-mod error_body;
 #[cfg(test)]
 mod example;
 pub mod fence;
@@ -39,7 +38,6 @@ pub mod openai;
 pub mod prices;
 pub mod prompts;
 mod provider;
-mod redaction_cache;
 mod reply_validator;
 pub mod server_address;
 pub mod structured;

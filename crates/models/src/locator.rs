@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::breaker::{BreakerLimits, CircuitBreaker, Outages};
 use super::cassette::{RecordingCounter, RecordingModel};
-use super::guarded::{EndpointGate, GuardedModel};
+use super::guarded::{EndpointGate, GuardedModel, RedactionCache};
 use super::journaled::{CallLog, JournaledModel};
 use super::model_files;
 use super::model_settings::{ModelEnvironment, ModelSettings};
@@ -18,7 +18,6 @@ use super::name::ModelName;
 use super::ollama::{self, OllamaServer};
 use super::openai;
 use super::provider::{ModelContext, ProviderModel};
-use super::redaction_cache::RedactionCache;
 use super::server_address::ServerAddress;
 use super::{ChatModel, ModelError};
 use selftest_text::redact::Redactor;

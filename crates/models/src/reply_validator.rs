@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::ModelError;
-use super::error_body::ErrorBody;
+use super::http::ErrorBody;
 use super::model_settings::ModelSettings;
 
 /// Maximum number of characters to keep of the served model name.

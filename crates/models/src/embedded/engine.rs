@@ -9,18 +9,14 @@ use std::path::Path;
 
 use llguidance::Matcher;
 
-use super::compute_lock::ComputeLock;
 use super::constraint::GrammarCache;
 use super::conversation::{self, SegmentedPrompt};
-use super::cpu_features;
 use super::interrupt::CallInterrupt;
 use super::llama::{LlamaContext, LlamaModel, PredictAfter, Token};
-use super::prefix_cache::PrefixCache;
-use super::repetition::bounds_strings;
-use super::reply_draft::ReplyDraft;
+use super::processors::{self, ComputeLock};
+use super::reply_draft::{ReplyDraft, bounds_strings};
 use super::sampler::TokenSampler;
-use super::state_cache::StateCache;
-use super::threads;
+use super::state_cache::{PrefixCache, StateCache};
 use crate::choice::YesNoAnswer;
 use crate::{
     ChatReply, ChatRequest, FinishReason, ModelError, ReplyLikelihood, StructuredMode,
@@ -55,7 +51,7 @@ pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
         ));
     }
     // Before any of llama.cpp's kernels run, which could hit an illegal instruction.
-    cpu_features::check()?;
+    processors::check()?;
     LlamaModel::load(file).ok_or_else(|| {
         let what = format!(
             "llama.cpp cannot load {name} ({bytes} bytes): it is truncated, or of an \
@@ -111,7 +107,7 @@ impl<'model> InferenceEngine<'model> {
             0 => context_tokens,
             trained => trained.min(context_tokens),
         };
-        let threads = threads::max_threads();
+        let threads = processors::max_threads();
         let context = LlamaContext::new(model, limit, BATCH, threads).ok_or_else(|| {
             let what = format!("no context of {limit} tokens for {}", file.display());
             ModelError::engine(
@@ -143,7 +139,7 @@ impl<'model> InferenceEngine<'model> {
         request: &ChatRequest,
         interrupt: &CallInterrupt,
     ) -> Result<ChatReply, ModelError> {
-        self.reply_with_threads(threads::available_threads(self.threads), request, interrupt)
+        self.reply_with_threads(processors::available_threads(self.threads), request, interrupt)
     }
 
     /// Generates a reply with this number of threads, which does not affect the result.

@@ -5,13 +5,9 @@
 //! download weights.
 
 #[cfg(feature = "embedded")]
-mod compute_lock;
-#[cfg(feature = "embedded")]
 mod constraint;
 #[cfg(feature = "embedded")]
 mod conversation;
-#[cfg(feature = "embedded")]
-mod cpu_features;
 #[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
@@ -19,17 +15,13 @@ mod interrupt;
 #[cfg(feature = "embedded")]
 mod llama;
 #[cfg(feature = "embedded")]
-mod prefix_cache;
-#[cfg(feature = "embedded")]
-mod repetition;
+mod processors;
 #[cfg(feature = "embedded")]
 mod reply_draft;
 #[cfg(feature = "embedded")]
 mod sampler;
 #[cfg(feature = "embedded")]
 mod state_cache;
-#[cfg(feature = "embedded")]
-mod threads;
 #[cfg(feature = "embedded")]
 mod worker;
 

@@ -18,7 +18,7 @@ const STATES_FOLDER: &str = "states";
 /// Maximum number of files; the oldest are removed first.
 const MAX_FILES: usize = 8;
 /// Maximum size in bytes of a stored state.
-const MAX_BYTES: usize = 256 << 20;
+const MAX_FILE_BYTES: usize = 256 << 20;
 /// Header of each file: format and program version.
 const MAGIC: &[u8] = concat!("selftest state 1 ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
 const DIGEST_BYTES: usize = 32;
@@ -51,7 +51,9 @@ impl StateCache {
 
     /// Saves a state. On failure, the next run decodes the prefix again.
     pub(super) fn save(&self, prefix: &[Token], state: &ContextState) {
-        let Some(file) = self.file(prefix).filter(|_| state.size() <= MAX_BYTES) else { return };
+        let Some(file) = self.file(prefix).filter(|_| state.size() <= MAX_FILE_BYTES) else {
+            return;
+        };
         let content = [MAGIC, &Sha256::digest(state.as_bytes()), state.as_bytes()].concat();
         // Written under a temporary name first, so that readers never see a partial file.
         let part = file.with_extension(format!("{}.part", std::process::id()));
@@ -82,6 +84,42 @@ impl StateCache {
         for (_, file) in files.iter().rev().skip(MAX_FILES) {
             let _ = fs::remove_file(file);
         }
+    }
+}
+
+/// Maximum number of states: generator, system under test and judge alternate, plus one spare.
+const MAX_PREFIXES: usize = 4;
+/// Maximum total size in bytes; the newest state is kept regardless of its size.
+const MAX_MEMORY_BYTES: usize = 512 << 20;
+
+/// Cached states in order of use, the most recent last.
+#[derive(Default)]
+pub(super) struct PrefixCache {
+    states: Vec<(Vec<Token>, ContextState)>,
+}
+
+impl PrefixCache {
+    /// Returns the state for exactly this prefix.
+    pub(super) fn get(&mut self, prefix: &[Token]) -> Option<&ContextState> {
+        let place = self.states.iter().position(|(tokens, _)| tokens == prefix)?;
+        let entry = self.states.remove(place);
+        self.states.push(entry);
+        self.states.last().map(|(_, state)| state)
+    }
+
+    /// Inserts a state and evicts the least recently used ones.
+    pub(super) fn insert(&mut self, prefix: Vec<Token>, state: ContextState) {
+        self.states.retain(|(tokens, _)| *tokens != prefix);
+        self.states.push((prefix, state));
+        while self.states.len() > MAX_PREFIXES
+            || (self.states.len() > 1 && self.bytes() > MAX_MEMORY_BYTES)
+        {
+            self.states.remove(0);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.iter().map(|(_, state)| state.size()).sum()
     }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! Names never build paths outside the cache folder. Nothing here loads a model.
 
-mod digest_cache;
 mod file;
 mod pip;
 mod pull;
@@ -13,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "embedded")]
-pub(crate) use digest_cache::{cached_sha256, file_stamp};
+pub(crate) use file::{cached_sha256, file_stamp};
 pub use pull::pull;
 
 use crate::ModelError;
@@ -156,7 +155,7 @@ impl CatalogueEntry {
         file: &Path,
         cache: &Path,
     ) -> Result<WeightsOrigin, ModelError> {
-        let actual = digest_cache::cached_sha256(file, cache).await?;
+        let actual = file::cached_sha256(file, cache).await?;
         let expected = self.sha256();
         if actual == expected {
             return Ok(WeightsOrigin::Published);
