@@ -1,6 +1,5 @@
 //! `selftest run`: runs the scenarios or a suite, or resumes a run.
 
-mod agent_files;
 mod ci;
 mod watch;
 
