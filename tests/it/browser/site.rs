@@ -1,4 +1,4 @@
-//! `selftest serve` on a free port, over a database and reports made by a test.
+//! The site as a whole: pages, login, and a page that follows a run.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
+use tempfile::TempDir;
+
+use super::chrome::browse;
+use super::reflections::Scored;
+use super::runs::run;
+use crate::workspace::{CLEAR, OPENAI, config};
 use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, WeeklyReport};
 use selftest_reports::document::ReportDocument;
 use selftest_service::search::SearchIndex;
 use selftest_sessions::SessionFormat;
 use selftest_store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
 use selftest_text::redact::Redactor;
-use tempfile::TempDir;
-
-use super::reflections::Scored;
-use crate::workspace::{CLEAR, OPENAI, config};
 
 /// The content of the site.
 #[derive(Default)]
@@ -208,4 +210,60 @@ fn write(folder: &std::path::Path, run: &ReportDocument) {
     let fresh = folder.join("fresh");
     fs::write(&fresh, serde_json::to_string_pretty(run).unwrap()).unwrap();
     fs::rename(fresh, target).unwrap();
+}
+
+#[test]
+fn a_form_takes_the_token_once() {
+    let site = Site::with(Contents { token: Some("open sesame"), ..Contents::default() });
+    browse(async |chrome| {
+        chrome.open(&site.at("/gaps")).await;
+        chrome.until("location.pathname === '/login'").await;
+        chrome.find("input[name=token]").await.send_keys("open sesame").await.unwrap();
+        chrome.click("button").await;
+        chrome.until("location.pathname === '/'").await;
+        chrome.click("nav a[href='/gaps']").await;
+        chrome.shows("main h1", "Gaps").await;
+    });
+}
+
+const RUNNING: &str = "selftest-20261122-0600-aaaaab";
+
+#[test]
+fn a_run_is_watched_to_its_end() {
+    let growing = |finished| run(RUNNING, "2026-11-22T06:00:12Z", finished, &[2]);
+    let site = Site::with(Contents { runs: vec![growing(1)], ..Contents::default() });
+    browse(async |chrome| {
+        chrome.open(&site.at(&format!("/selftests/{RUNNING}"))).await;
+        assert_eq!(chrome.texts("#cases tbody tr").await.len(), 1);
+        assert!(chrome.text("#said").await.starts_with("not finished: 1 of 8 cases"));
+        for finished in [2, 4, 7] {
+            site.report(&growing(finished));
+            chrome
+                .until(&format!(
+                    "document.querySelector('.finished').textContent === '{finished}' \
+                     && document.querySelectorAll('#cases tbody tr').length === {finished}"
+                ))
+                .await;
+        }
+        site.report(&growing(8));
+        chrome
+            .until("document.querySelector('#said').textContent.startsWith('failed: 8 of 8')")
+            .await;
+        assert_eq!(chrome.text("#progress .badge").await, "failed");
+        let cases = chrome.texts("#cases tbody th a").await;
+        assert_eq!(cases[..3], ["contradiction_detect", "three_line_summary", "ambiguous_request"]);
+        assert_eq!(cases.len(), 8, "those that did not pass come first");
+        assert_eq!(chrome.texts("#cases .badge").await[0], "FAIL");
+    });
+}
+
+#[test]
+fn events_say_it_without_a_browser() {
+    let finished = run(RUNNING, "2026-11-22T06:00:12Z", 8, &[]);
+    let site = Site::with(Contents { runs: vec![finished], ..Contents::default() });
+    let (status, events) = site.get(&format!("/live/runs/{RUNNING}"));
+    assert_eq!(status, 200);
+    let kinds: Vec<&str> = events.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(kinds.len(), 11, "{events}");
+    assert_eq!((kinds[0], kinds[1], kinds[9], kinds[10]), ("progress", "case", "said", "end"));
 }

@@ -6,7 +6,6 @@ mod clock;
 mod disk;
 mod network;
 mod processes;
-mod store;
 
 use crate::run::Run;
 use crate::workspace::{Workspace, files};

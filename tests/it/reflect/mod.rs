@@ -7,4 +7,3 @@ mod criteria;
 mod grade;
 mod hook;
 mod lists;
-mod refused;

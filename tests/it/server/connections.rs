@@ -1,10 +1,11 @@
-//! Connections that say nothing or half of something.
+//! How a server starts and ends, and connections that say nothing or half of something.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::site::{Site, graded};
+use crate::workspace::Workspace;
 
 /// Opens a connection and sends the beginning of a request.
 fn half_sent(site: &Site) -> TcpStream {
@@ -89,4 +90,31 @@ fn silence_ends_a_connection() {
     let elapsed = started.elapsed();
     let expected = Duration::from_secs(14)..Duration::from_secs(30);
     assert!(expected.contains(&elapsed), "{elapsed:?}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let site = Site::start(Workspace::new());
+    let (_, port) = site.address.rsplit_once(':').unwrap();
+    let run = Workspace::new().args(["serve", "--port", port]).run().exit(5);
+    run.one_error(&["cannot listen on", &site.address]).stderr_contains("hint: use another port");
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_end_it_in_order() {
+    use rustix::process::Signal;
+    for signal in [Signal::INT, Signal::TERM] {
+        let site = Site::start(graded());
+        site.get("/api/sessions").status(200);
+        // A connection that is kept open does not keep the server alive.
+        let idle = std::net::TcpStream::connect(&site.address).unwrap();
+        let workspace = site.workspace.clone();
+        let _ = site.into_running().signal(signal).wait().exit(0);
+        drop(idle);
+        assert!(
+            !workspace.path(".selftest/selftest.db-wal").exists(),
+            "the database is not closed"
+        );
+    }
 }

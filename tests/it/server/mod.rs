@@ -12,10 +12,8 @@ mod metrics;
 mod reflections;
 mod reports;
 mod runs;
-mod search;
 mod sessions;
 mod skills;
-mod transcript;
 
 // How.
 mod access;
@@ -23,5 +21,3 @@ mod caching;
 mod connections;
 mod openapi;
 mod problems;
-mod starting;
-mod token;
