@@ -84,6 +84,7 @@ pub(crate) fn plan_anchors(
     let anchors = AnchorSet::read(&text).map_err(|error| {
         AppError::usage(anyhow!("{}: {error}", path.display())).hint(Some(ACCEPT))
     })?;
+    // Scores of other answers would be taken for a change of the judge.
     if anchors.run_id != baseline.run_id {
         project.notify(&format!(
             "warning: {}: it belongs to another baseline, so that the judge is not measured\n\

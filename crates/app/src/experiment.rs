@@ -156,6 +156,7 @@ impl Experiment<'_> {
             .map(|slot| ArmTrial { arm: slot.arm, position: slot.position(cases) })
             .collect();
         let executed = execute_arms(&arms, &trials, RunLimits::default(), cancel).await;
+        // Closes the channels of events, so that the observers of both arms finish.
         drop(arms);
 
         let mut faults = Vec::new();

@@ -79,10 +79,12 @@ pub(crate) async fn execute_plan(
     let (events, observer_thread) = observe::spawn_observers(observers);
     let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
     let results = execute(runner, Arc::clone(&header), plan, &events, &options).await;
+    // Closes the channel: the observers finish once they have seen every event.
     drop(events);
     // The observers only write files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
     let took = started.elapsed();
+    // Only now, because events were logged until the channel was closed.
     tokio::task::block_in_place(|| journal.close());
     let fault = journal.fault();
     if let Some(fault) = &fault {

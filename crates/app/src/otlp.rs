@@ -72,6 +72,7 @@ impl OtlpCollector {
 
     async fn send(&self, requests: &[OtlpRequest]) -> Result<(), OtlpError> {
         let client = client_builder(self.base.as_str())
+            // The headers may hold a key, which must not reach another server.
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(self.headers.clone())
             .connect_timeout(CONNECT)

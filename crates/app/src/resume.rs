@@ -163,6 +163,7 @@ impl Resumption {
             ));
         }
         let cases = std::mem::take(&mut recovered.cases);
+        // A case that was cut short is run again.
         let cases = cases.into_values().filter(CaseResult::is_settled).map(Arc::new).collect();
         Ok(Self { recovered, cases })
     }
@@ -194,6 +195,7 @@ impl Resumption {
         }
         let settings = &mut request.settings;
         settings.limits = current.limits;
+        // Switches of the first start stay on; there is no flag that turns one off.
         settings.gate.exit_zero |= current.gate.exit_zero;
         settings.gate.fail_fast |= current.gate.fail_fast;
         settings.trials.concurrency = current.trials.concurrency.or(settings.trials.concurrency);

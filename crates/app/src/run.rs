@@ -103,6 +103,7 @@ pub(crate) async fn run_cases(
         return Err(AppError::usage(anyhow!("--max-cost needs prices, and none are configured"))
             .hint(Some("state what models cost in `prices.models` of the config")));
     }
+    // Described while the plan still has the cases of all shards.
     let shard = args.shard.map(|shard| shard.describe(&plan));
     if let Some(shard) = args.shard {
         shard.retain_own(&mut plan);
@@ -126,8 +127,10 @@ pub(crate) async fn run_cases(
     let setup = RunSetup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
     setup.read_named_files(&mut plan)?;
     let mut digests = resume::digests_of_settings(&resolved.config, &plan);
+    // Checked before a model is asked, and again below for what only the models know.
     start.check(&digests)?;
     let run_id = earlier.run_id();
+    // Opened before any model is called: a run whose results cannot be kept must cost nothing.
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare(&plan).await?;
@@ -160,6 +163,7 @@ pub(crate) async fn run_cases(
         ..RunOptions::new(gate, project.frontend().cancellation())
     };
     let journal = start.journal(project, resolved, &header, digests)?;
+    // Calls made during the preparation are in the log already and are written now.
     log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
     let kept = RunFiles { files, journal };
     let mut conducted = execute_plan(project, &prepared.runner, header, &plan, kept, course).await;

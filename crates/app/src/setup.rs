@@ -172,6 +172,8 @@ impl RunSetup<'_> {
         let redactor = Arc::new(self.project.redactor(self.resolved));
         let begun = self.earlier.and_then(|earlier| earlier.header);
         let replayed = self.replayed()?;
+        // A resumed run keeps its seed, whatever the flags say: the calls in its journal were made
+        // with it. A cassette answers only requests of its own seed.
         let seed = begun.map(|header| header.seed).or(self.args.trials.seed);
         let seed = seed.or(replayed.as_ref().map(|recorded| recorded.seed));
         let seed = seed.or_else(|| self.args.shard.map(|_| self.seed_of_shards()));
@@ -430,6 +432,7 @@ impl RunSetup<'_> {
                 recorded.push(RecordedJudge::of(&*asked, weights, measurement).await);
             }
             let weights = identity.weights().to_owned();
+            // By weights as well as by name: a server may serve one model under two names.
             if let Some(other) = members.iter().find(|member| member.weights == weights) {
                 return Err(same_judge(&[other.model.clone(), name]));
             }

@@ -65,6 +65,7 @@ impl Contrast {
             CheckKind::Equals(text) if text.trim() != answer.trim() => Some(text.as_str()),
             _ => None,
         });
+        // What a check demands comes first: it decided. A reference is only one good answer.
         if let Some(text) = equal {
             return Some(Self::between("Expected against got", text, answer));
         }

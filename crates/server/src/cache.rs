@@ -151,6 +151,7 @@ impl ResponseCache {
             return;
         }
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        // Emptied as a whole: one query fills an entry again, and no order of use has to be kept.
         if entries.bytes + added > MAX_BYTES {
             *entries = CacheEntries::default();
         }

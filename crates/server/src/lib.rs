@@ -131,6 +131,7 @@ pub async fn serve(
         () = answer => {}
         () = end => {}
     }
+    // SQLite removes its `-wal` file only when the last connection is closed.
     cache.close().await;
     Ok(())
 }
@@ -156,10 +157,14 @@ fn router(
         .layer(CompressionLayer::new().gzip(true))
         .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(from_fn(problem::time_limit))
+        // Outside of the layers that answer in plain text, so that their errors are problems too.
         .layer(from_fn(problem::convert_plain_errors))
+        // Before anything reads a body: a client without the token costs nothing but its head.
         .layer(from_fn_with_state(guard, access::check_access))
         .layer(CatchPanicLayer::custom(problem::handle_panic))
+        // A panic counts as the 500 that the client sees.
         .layer(from_fn_with_state(counters, metrics::count_requests))
+        // Problems of every layer above are shown to browsers as pages.
         .layer(from_fn(pages::show_problems))
         .layer(from_fn(access::add_security_headers))
         .with_state(Arc::new(app))

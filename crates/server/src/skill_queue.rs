@@ -168,9 +168,13 @@ impl SkillQueue {
                 Err(EnqueueError::KeyConflict)
             };
         }
+        // The lookup of the caller may have missed a key that was written since. A record without a
+        // key is new in any case.
         if key.is_some() && state.write_count != written {
             return Err(EnqueueError::StaleLookup);
         }
+        // Rejected rather than queued: an accepted record must not be lost, and the caller can
+        // repeat this one.
         if state.is_failing {
             state.counts.for_record(&request.record).failing += 1;
             return Err(EnqueueError::Failing);

@@ -133,6 +133,7 @@ impl Store {
         people: HumanDataPolicy,
     ) -> Result<PruneCounts, StoreError> {
         let mut writing = self.begin_write().await?;
+        // A write transaction although nothing is written, so that all counts are of one state.
         let pruned = count(&mut writing, before, people).await?;
         writing.roll_back().await?;
         Ok(pruned)
@@ -145,6 +146,8 @@ impl Store {
         people: HumanDataPolicy,
     ) -> Result<PruneCounts, StoreError> {
         let mut writing = self.begin_write().await?;
+        // Counted before anything is deleted: the conditions of dependent rows refer to rows that
+        // are deleted as well.
         let pruned = count(&mut writing, before, people).await?;
         for (kind, rows) in &pruned.rows {
             if *rows > 0 {

@@ -48,6 +48,7 @@ impl Store {
             return Ok(lost);
         }
         let mut writing = self.begin_write().await?;
+        // Loaded inside of the transaction: no other process can add a relative meanwhile.
         let mut known = LineageIndex::load(&mut writing, batch).await?;
         for result in batch {
             save(&mut writing, result, &mut known, &mut lost).await?;
@@ -97,6 +98,7 @@ async fn save(
                 let key = bound::text(&kept.session_id, bound::NAME);
                 writing.upsert("session_id", &key, &kept).await?;
                 before.remove(&key);
+                // Later files of the batch must find this session; the index was loaded before.
                 known.add_id(&kept.session_id);
                 known.add(own);
                 graded += 1;
