@@ -54,7 +54,7 @@ static CLARIFIES: LazyLock<Regex> = LazyLock::new(|| {
 });
 static AGAIN: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"^(?:please |pls |no,? |just )*(?:check|look|read (?:it|that)) again\b|^(?:now |and |ok,? |please )*(?:can|could) you (?:please )?(?:retry (?:my|the|that|this|it)|try (?:that|it|this) again|do (?:that|it|this) again)\b|^(?:please |pls |no,? |ok,? |let's )*(?:start over|start again|redo (?:it|this|that))\b",
+        r"^(?:please |pls |no,? |just )*(?:check|look|read (?:it|that)) again\b|^(?:please |pls |no,? |ok,? |let's )*(?:start over|start again|redo (?:it|this|that))\b",
     )
 });
 
@@ -106,7 +106,7 @@ static MEETS: LazyLock<Regex> = LazyLock::new(|| {
     let not = r"(?:not|isn't|doesn't|don't|didn't|aren't|isnt|doesnt|dont|didnt|arent|won't|wont)";
     let cannot = r"(?:don't|dont|do not|can't|cant|can not|cannot|couldn't|could not|(?:am |'m )(?:not able|unable) to)";
     let works = r"(?:work\w*|update\w*|updating|load\w*|show\w*|appear\w*|render\w*|display\w*|respond\w*|change\w*|changing|saves?|saved|saving|look (?:like|right|good|the same)|match\w*|fit\b|compil\w*|build\w*|start\w*|open\w*|activat\w*)";
-    let subject = r"(?:it|this|that|they|(?:the|my|your) [\w']+(?: [\w']+){0,4})";
+    let subject = r"(?:it|this|that|they|(?:the|my|your) \w+(?: \w+){0,4})";
     english::regex(
         &[
             format!(r"{also}i (?:still |now |also )*{cannot} (?:even |still |actually )*(?:see|find|open|load|run|access|reach|click|hit)\b").as_str(),
@@ -237,8 +237,7 @@ fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection>
         part.has_remark(is_about_work) || sentences(&bare).any(complaint::states_fault)
     });
     let reports = sentences(&bare).take(4).any(|sentence| is_report(sentence) || meets(sentence));
-    let quotes_error = !ASKS.is_match(beginning) && QUOTES_ERROR.is_match(beginning);
-    (states_fault || reports || quotes_error || is_failed_output(message, beginning))
+    (states_fault || reports || is_failed_output(message, beginning))
         .then_some(Objection::Complains)
 }
 
@@ -316,13 +315,6 @@ fn meets(sentence: &str) -> bool {
         })
 }
 
-/// *now i have: Module not found …*: a few words before a colon, then an error in the same line.
-static QUOTES_ERROR: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(
-        r"^[^:\n]{0,40}\b(?:i (?:have|get|got|see)|i'm getting|it says|says|here is the (?:error|output))\b[^:\n]{0,20}: .*\b(?:errors?|not found|failed|exception|undefined)\b",
-    )
-});
-
 /// Returns true if the message is the output of a program that failed, with at most a few words
 /// before it.
 fn is_failed_output(message: &str, beginning: &str) -> bool {
@@ -386,13 +378,6 @@ mod tests {
             ("this whole time I meant the other project", None, Some(Corrects)),
             ("why not using the server?", None, Some(Corrects)),
             ("check again", None, Some(Corrects)),
-            ("now can you retry my request about the popup?", None, Some(Corrects)),
-            (
-                "can you start it here because the page you're sending doesn't match",
-                None,
-                Some(Complains),
-            ),
-            ("now I have: Module not found: Error: no 'x' in '/w'", None, Some(Complains)),
             ("just remove it. I want to edit it myself", None, Some(Reverts)),
             ("delete all changes", None, Some(Reverts)),
             ("run the tests", Some("run the tests!"), Some(AsksAgain)),
