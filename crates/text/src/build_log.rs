@@ -234,6 +234,8 @@ mod tests {
             ("::error::x\n  ::set-env\n", ": :error::x\n  : :set-env\n"),
             ("x ##[stop-commands]y", "x ## [stop-commands]y"),
             ("##vso[task.x]", "##vso [task.x]"),
+            // It only begins as JSON does.
+            ("[1] ##[x]", "[1] ## [x]"),
             ("\u{200b}::a", "⟨U+200B⟩::a"),
             (":\u{200d}:a", ":\u{200d} :a"),
             ("a\r::b", "a\n: :b"),
