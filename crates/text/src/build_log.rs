@@ -234,6 +234,7 @@ mod tests {
             ("::error::x\n  ::set-env\n", ": :error::x\n  : :set-env\n"),
             ("x ##[stop-commands]y", "x ## [stop-commands]y"),
             ("##vso[task.x]", "##vso [task.x]"),
+            ("\u{1b}[1;31m##[x]\u{1b}[m", "\u{1b}[1;31m## [x]\u{1b}[m"),
             // It only begins as JSON does.
             ("[1] ##[x]", "[1] ## [x]"),
             ("\u{200b}::a", "⟨U+200B⟩::a"),
