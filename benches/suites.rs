@@ -48,7 +48,9 @@ fn main() -> ExitCode {
     assert_eq!(files.as_array().map(Vec::len), Some(REPOSITORIES * SKILLS));
     let met = seconds <= MAX_SECONDS;
     let mark = if met { "" } else { "  NOT MET" };
-    println!("suite check of {REPOSITORIES} repositories, s   {seconds:>10.2}   limit {MAX_SECONDS}{mark}");
+    println!(
+        "suite check of {REPOSITORIES} repositories, s   {seconds:>10.2}   limit {MAX_SECONDS}{mark}"
+    );
     if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -65,12 +67,11 @@ fn write_repository(folder: &Path, number: usize) {
         let name = format!("skill-{number}-{skill}");
         let skill = folder.join("skills").join(&name);
         fs::create_dir_all(skill.join("evals")).unwrap();
-        let text = format!("---\nname: {name}\ndescription: Tells the times of ferries.\n---\nRead.\n");
+        let text =
+            format!("---\nname: {name}\ndescription: Tells the times of ferries.\n---\nRead.\n");
         fs::write(skill.join("SKILL.md"), text).unwrap();
         let case = |id: usize| {
-            let sentence = |at: usize| {
-                json!({"id": format!("a{at}"), "text": SENTENCES[(id + at) % SENTENCES.len()], "type": "boolean"})
-            };
+            let sentence = |at: usize| json!({"id": format!("a{at}"), "text": SENTENCES[(id + at) % SENTENCES.len()], "type": "boolean"});
             let assertions: Vec<Value> = (0..4).map(sentence).collect();
             json!({"id": id, "prompt": format!("Build part {id} of {name} and save it to out/plan.md."),
                 "expected_output": "A plan with its steps, risks and owners.", "assertions": assertions})

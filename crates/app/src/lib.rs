@@ -18,8 +18,8 @@
 //! ```
 
 mod baseline;
-mod changed;
 mod calibration;
+mod changed;
 mod ci_reports;
 mod default_sut;
 pub mod doctor;
@@ -63,9 +63,7 @@ pub use grading::{
     skill_tracker,
 };
 pub use greeting::{Greeting, GreetingError, HELLO, greet};
-pub use judges::{
-    FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, UnfinishedMeasurement, requirement,
-};
+pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, UnfinishedMeasurement, requirement};
 pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};

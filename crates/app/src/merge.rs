@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use crate::baseline::{gate_of_header, read_baseline};
+use crate::calibration::judge_calibration;
 use crate::ci_reports::{CiReports, check_once};
 use crate::error::AppError;
 use crate::find_run::find_report_file;
 use crate::finished::{FinishedRun, report_files};
-use crate::calibration::judge_calibration;
 use crate::options::RunSettings;
 use crate::project::Project;
 use selftest_config::ResolvedConfig;

@@ -236,8 +236,9 @@ impl CaseGrounds {
         self.expectations.retain(|sentence| {
             let check = sentence::check_of(sentence);
             // Nor does every one report its calls, which the judge can do without.
-            let is_deed =
-                |kind: &CheckKind| matches!(kind, CheckKind::CommandRun(_) | CheckKind::FileRead(_));
+            let is_deed = |kind: &CheckKind| {
+                matches!(kind, CheckKind::CommandRun(_) | CheckKind::FileRead(_))
+            };
             let is_elsewhere = |kind: &CheckKind| kind.needs_workspace() || is_deed(kind);
             let is_answer = |check: &Check| !check.walk().iter().any(|c| is_elsewhere(&c.kind));
             let Some(check) = check.filter(is_answer) else { return true };

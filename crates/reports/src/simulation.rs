@@ -29,11 +29,11 @@ use selftest_harness::journal::{
 use selftest_harness::outcome::case::Interruption;
 use selftest_harness::outcome::{CaseResult, CaseStatus};
 use selftest_models::journaled::{CallLog, CallSink, FinishedCall, JournaledModel, StoredCall};
+use selftest_models::structured::UnscoredReason;
 use selftest_models::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage, SamplingParameters,
     ThinkingMode,
 };
-use selftest_models::structured::UnscoredReason;
 use selftest_text::disk::Disk;
 use selftest_text::disk::simulated_disk::{FaultPlan, SeededNumbers, SimulatedDisk};
 
@@ -551,8 +551,7 @@ fn simulate_records(seed: u64) -> Result<(), Violation> {
 }
 
 fn simulate(seed: u64) -> Result<(), Violation> {
-    let whole =
-        || SimulatedRun::new(seed).run().and_then(|()| simulate_records(seed));
+    let whole = || SimulatedRun::new(seed).run().and_then(|()| simulate_records(seed));
     catch_unwind(AssertUnwindSafe(whole)).unwrap_or_else(|_| Err("it panicked".to_owned()))
 }
 
@@ -582,7 +581,8 @@ fn runs_survive_every_fault() {
                         println!("up to seed {seed}: {failed} violations, {took:.1?}");
                     }
                     if let Err(why) = simulate(seed) {
-                        let violation = format!("seed {seed} (again: just simulate 1 {seed}): {why}");
+                        let violation =
+                            format!("seed {seed} (again: just simulate 1 {seed}): {why}");
                         println!("{violation}");
                         violations.lock().unwrap().push(violation);
                     }

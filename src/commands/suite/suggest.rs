@@ -67,9 +67,10 @@ fn replaced(text: &str, places: &[SentencePlace], wanted: &[(&str, Check)]) -> (
     let mut is_open = vec![true; places.len()];
     let mut chosen = Vec::new();
     for (sentence, check) in wanted {
-        let at = places.iter().zip(&is_open).position(|(place, open)| {
-            *open && place.sentence.trim() == *sentence
-        });
+        let at = places
+            .iter()
+            .zip(&is_open)
+            .position(|(place, open)| *open && place.sentence.trim() == *sentence);
         if let Some(at) = at {
             is_open[at] = false;
             chosen.push((&places[at], check));
@@ -130,9 +131,9 @@ fn add_item(text: &str, from: usize, found: &mut Vec<SentencePlace>) {
 
 /// Returns the sentence of an object that says nothing else.
 fn wrapped(members: &Map<String, Value>) -> Option<String> {
-    let is_plain = members.keys().all(|key| {
-        WRAPPERS.contains(&key.as_str()) || BESIDE.contains(&key.as_str())
-    });
+    let is_plain = members
+        .keys()
+        .all(|key| WRAPPERS.contains(&key.as_str()) || BESIDE.contains(&key.as_str()));
     let kind = members.get("type").or(members.get("kind")).and_then(Value::as_str);
     if !is_plain || kind.is_some_and(|kind| !UNTYPED.contains(&kind)) {
         return None;

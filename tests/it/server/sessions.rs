@@ -17,6 +17,10 @@ on_each_database! {
     not_graded_and_not_told_are_two_things,
     one_session_with_its_grade_and_file,
     text_of_a_session_stays_text,
+    words_are_found_with_their_events,
+    a_search_is_narrowed_and_paged,
+    what_is_no_search_is_refused,
+    the_page_marks_hits_and_links_to_events,
 }
 
 fn ids(site: &Site, query: &str) -> Vec<String> {
@@ -279,13 +283,6 @@ fn a_file_that_grows_is_read_anew_and_one_that_is_gone_is_said_plainly() {
     let gone = gone.text();
     assert!(gone.contains("The session cannot be read") && gone.contains("is not there any more"));
     assert!(gone.contains(&format!("href=\"/sessions/{}\"", id(1))), "{gone}");
-}
-
-on_each_database! {
-    words_are_found_with_their_events,
-    a_search_is_narrowed_and_paged,
-    what_is_no_search_is_refused,
-    the_page_marks_hits_and_links_to_events,
 }
 
 /// A server that has indexed everything.

@@ -9,9 +9,8 @@ use super::decide::{FactStatement, agent, all, answer, any, calls, command, data
 use super::schema::CheckParameter;
 use super::{
     Check, CheckObservation, CheckPattern, CheckText, CommandCheck, CommandRunCheck, CountBounds,
-    DurationBounds,
-    FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs,
-    SimilarityCheck, ToolCallCheck, ToolNames,
+    DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds,
+    PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 

@@ -40,8 +40,8 @@ pub use observation::{
     is_blank,
 };
 pub use parameters::{
-    CheckText, CommandCheck, FileTextCheck, OccurrenceBounds, PathGlobs, SimilarityCheck,
-    ToolCallCheck, ToolNames, CommandRunCheck,
+    CheckText, CommandCheck, CommandRunCheck, FileTextCheck, OccurrenceBounds, PathGlobs,
+    SimilarityCheck, ToolCallCheck, ToolNames,
 };
 pub use pattern::CheckPattern;
 pub use read::{CheckParseError, read, read_list};

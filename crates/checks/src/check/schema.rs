@@ -15,8 +15,8 @@ use super::pattern::MAX_PATTERN;
 use super::read::MAX_NAME;
 use super::{
     Check, CheckKind, CheckPattern, CheckText, CheckWeight, CommandCheck, CommandRunCheck,
-    CountBounds, DataFormat, DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck, JsonCheck, OccurrenceBounds,
-    PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
+    CountBounds, DataFormat, DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck,
+    JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 

@@ -106,8 +106,7 @@ impl<'a> CaseReader<'a> {
             collect_texts(value, 0, &mut texts);
         }
         let skill = self.file.skill.as_deref();
-        let mut context =
-            SentenceContext::of(&prompt, texts.iter().map(String::as_str), skill);
+        let mut context = SentenceContext::of(&prompt, texts.iter().map(String::as_str), skill);
         context.others = skills_of(members);
         let mut found = ParsedAssertions { context, ..ParsedAssertions::default() };
         demands(members, &mut found);
@@ -447,7 +446,8 @@ fn routing(members: &Fields<'_>, prompt: &str) -> Option<RoutingCase> {
 
 /// Returns the names of skills in a case.
 fn skills_of(members: &Fields<'_>) -> Vec<String> {
-    let keys = ["expected_skill", "acceptable_skills", "skills_expected_to_activate", "expected_skills"];
+    let keys =
+        ["expected_skill", "acceptable_skills", "skills_expected_to_activate", "expected_skills"];
     let values = keys.iter().filter_map(|key| members.members().get(*key));
     let names = values.flat_map(|value| match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),

@@ -552,7 +552,11 @@ impl FileLookup for MemoryFiles {
 
     fn list(&self, path: &str, _: FileLocation) -> Vec<String> {
         let start = format!("{path}/");
-        self.0.iter().filter_map(|(name, _)| name.strip_prefix(&*start)).map(ToOwned::to_owned).collect()
+        self.0
+            .iter()
+            .filter_map(|(name, _)| name.strip_prefix(&*start))
+            .map(ToOwned::to_owned)
+            .collect()
     }
 
     fn find_in_repository(&self, path: &str) -> Option<String> {
@@ -583,7 +587,10 @@ fn the_registry_of_openai_evals_says_how_samples_are_graded() {
         c.dev.v0:\n  class: mine:Own\n  args:\n    samples_jsonl: a/s.jsonl\n\
         d.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: lfs.jsonl\n";
     let files = MemoryFiles(vec![
-        ("registry/data/a/s.jsonl", r#"{"input": [{"role": "system", "content": "Only the name."}, {"role": "user", "content": "Which?"}], "ideal": "a_b"}"#),
+        (
+            "registry/data/a/s.jsonl",
+            r#"{"input": [{"role": "system", "content": "Only the name."}, {"role": "user", "content": "Which?"}], "ideal": "a_b"}"#,
+        ),
         ("registry/data/b/s.jsonl", r#"{"input": "Where?", "ideal": ["Rome", "Roma"]}"#),
         ("registry/data/lfs.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
     ]);

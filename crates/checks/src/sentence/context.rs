@@ -107,7 +107,10 @@ mod tests {
     fn a_text_may_be_in_the_file_that_a_case_asks_for() {
         for (prompt, wanted) in [
             ("What is the capital of France?", WrittenWork::None),
-            ("Summarise it and save the summary to out/sum.md.", WrittenWork::File("out/sum.md".to_owned())),
+            (
+                "Summarise it and save the summary to out/sum.md.",
+                WrittenWork::File("out/sum.md".to_owned()),
+            ),
             ("Create a.md, then write b.md", WrittenWork::Unnamed),
             ("Implement the parser", WrittenWork::Unnamed),
         ] {

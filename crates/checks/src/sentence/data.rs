@@ -104,7 +104,8 @@ pub(super) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Va
 
 /// Returns the check of a value in a file. `8080` in backticks may be a number or a text.
 pub(super) fn equal_data(file: &str, pointer: &str, value: Value, is_code: bool) -> Value {
-    let equal = |value: &Value| json!({"file_data": {"path": file, "pointer": pointer, "equals": value}});
+    let equal =
+        |value: &Value| json!({"file_data": {"path": file, "pointer": pointer, "equals": value}});
     let other = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     match other.filter(|other| is_code && !other.is_object() && !other.is_array()) {
         Some(other) => json!({"any": [equal(&other), equal(&value)]}),

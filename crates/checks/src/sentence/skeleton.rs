@@ -34,8 +34,7 @@ pub(super) struct SentenceLiteral {
 impl SentenceLiteral {
     /// Returns true for plain words in quotes, which may stand at the start of a sentence in an answer.
     pub(super) fn is_words(&self) -> bool {
-        self.form == LiteralForm::Quoted
-            && self.text.chars().all(|c| c == ' ' || c.is_lowercase())
+        self.form == LiteralForm::Quoted && self.text.chars().all(|c| c == ' ' || c.is_lowercase())
     }
 }
 
@@ -98,7 +97,8 @@ impl<'c> SentenceSkeleton<'c> {
     fn add_plain(&mut self, plain: &str) {
         let mut word = String::new();
         for c in plain.chars() {
-            if c.is_whitespace() || is_ideograph(c) || matches!(c, '，' | '、' | '。' | '：' | '；') {
+            if c.is_whitespace() || is_ideograph(c) || matches!(c, '，' | '、' | '。' | '：' | '；')
+            {
                 self.add_word(&std::mem::take(&mut word));
                 self.text.push(c);
             } else {
@@ -201,11 +201,14 @@ fn is_ideograph(c: char) -> bool {
 
 static LITERAL: LazyLock<Regex> = LazyLock::new(|| regex("⟦([0-9]+)⟧"));
 /// Matches blanks to be filled in, such as `<name>`, rather than literal text.
-static VAGUE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"<[A-Za-z_][^>]*>|\{[A-Za-z_ ]*\}|\[[a-z_ ]+\]|\b(?:YYYY|XXX?|N\.N)\b"));
+static VAGUE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"<[A-Za-z_][^>]*>|\{[A-Za-z_ ]*\}|\[[a-z_ ]+\]|\b(?:YYYY|XXX?|N\.N)\b")
+});
 /// Matches names that stand for others, such as `output_dir/report.md`.
 static STANDS_FOR: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?i)(?:^|/)(?:(?:output|out|work|working|project|repo|skill|target|base)[_-]dir(?:ectory)?|path/to|your[_-][a-z_-]+|(?:project|repo)[_-]root)(?:/|$)")
+    regex(
+        r"(?i)(?:^|/)(?:(?:output|out|work|working|project|repo|skill|target|base)[_-]dir(?:ectory)?|path/to|your[_-][a-z_-]+|(?:project|repo)[_-]root)(?:/|$)",
+    )
 });
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
     regex(

@@ -38,8 +38,22 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words before "skill" that are no name.
 const NOT_NAMES: [&str; 16] = [
-    "the", "a", "this", "that", "right", "correct", "wrong", "other", "same", "any", "new", "no",
-    "appropriate", "its", "another", "relevant",
+    "the",
+    "a",
+    "this",
+    "that",
+    "right",
+    "correct",
+    "wrong",
+    "other",
+    "same",
+    "any",
+    "new",
+    "no",
+    "appropriate",
+    "its",
+    "another",
+    "relevant",
 ];
 
 /// Returns the check of a skill that a sentence states.
@@ -85,7 +99,10 @@ mod tests {
             ("The skill was triggered", json!({"skill_loaded": "ferry-times"})),
             ("Selected ferry-times", json!({"skill_loaded": "ferry-times"})),
             ("Does not select ferry-times.", json!({"not": {"skill_loaded": "ferry-times"}})),
-            ("Answered without invoking ferry-times", json!({"not": {"skill_loaded": "ferry-times"}})),
+            (
+                "Answered without invoking ferry-times",
+                json!({"not": {"skill_loaded": "ferry-times"}}),
+            ),
             ("Invokes the bus skill", json!({"skill_loaded": "bus"})),
             ("Reads skills/tide/SKILL.md", json!({"skill_loaded": "tide"})),
             ("The skill should not trigger", json!({"not": {"skill_loaded": "ferry-times"}})),

@@ -27,11 +27,52 @@ const IRREGULAR: [[&str; 4]; 14] = [
 ];
 /// Verbs with regular forms.
 const REGULAR: [&str; 46] = [
-    "mention", "include", "contain", "reference", "cite", "name", "list", "state", "report",
-    "print", "output", "display", "return", "quote", "create", "generate", "produce", "save",
-    "change", "edit", "update", "touch", "alter", "delete", "remove", "open", "load", "activate",
-    "invoke", "call", "use", "execute", "ask", "start", "end", "select", "consult", "append", "add",
-    "exceed", "view", "export", "respond", "appear", "exist", "overwrite",
+    "mention",
+    "include",
+    "contain",
+    "reference",
+    "cite",
+    "name",
+    "list",
+    "state",
+    "report",
+    "print",
+    "output",
+    "display",
+    "return",
+    "quote",
+    "create",
+    "generate",
+    "produce",
+    "save",
+    "change",
+    "edit",
+    "update",
+    "touch",
+    "alter",
+    "delete",
+    "remove",
+    "open",
+    "load",
+    "activate",
+    "invoke",
+    "call",
+    "use",
+    "execute",
+    "ask",
+    "start",
+    "end",
+    "select",
+    "consult",
+    "append",
+    "add",
+    "exceed",
+    "view",
+    "export",
+    "respond",
+    "appear",
+    "exist",
+    "overwrite",
 ];
 
 /// Each form of a verb with its base and its third person.
@@ -74,10 +115,13 @@ static AGENT: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn in_one_form(text: &str) -> String {
     let (subject, rest) = match SUBJECT.captures(text) {
         Some(found) => {
-            let subject = if found.name("answer").is_some() { "the answer " } else { "the output " };
+            let subject =
+                if found.name("answer").is_some() { "the answer " } else { "the output " };
             (subject, found["rest"].to_owned())
         }
-        None => ("", AGENT.captures(text).map_or_else(|| text.to_owned(), |it| it["rest"].to_owned())),
+        None => {
+            ("", AGENT.captures(text).map_or_else(|| text.to_owned(), |it| it["rest"].to_owned()))
+        }
     };
     let rest = predicate(&rest).unwrap_or(rest);
     format!("{subject}{rest}")
@@ -101,7 +145,8 @@ fn predicate(text: &str) -> Option<String> {
             "needs" | "has" if text.starts_with("needs to ") || text.starts_with("has to ") => {
                 words.next();
             }
-            "doesn't" | "didn't" | "don't" | "mustn't" | "shouldn't" | "won't" | "never" | "cannot" => {
+            "doesn't" | "didn't" | "don't" | "mustn't" | "shouldn't" | "won't" | "never"
+            | "cannot" => {
                 is_negative = true;
             }
             "avoids" | "without" | "avoid" => {

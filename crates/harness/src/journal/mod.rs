@@ -15,9 +15,7 @@ mod writer;
 pub use error::JournalError;
 pub use header::{JournalHeader, RunDigests};
 pub use leftovers::{remove_leftovers, remove_leftovers_on};
-pub use read::{
-    RecoveredRun, find_journal, find_journal_on, read_header, recover, recover_on,
-};
+pub use read::{RecoveredRun, find_journal, find_journal_on, read_header, recover, recover_on};
 pub use records::RecordFile;
 pub use writer::{Journal, JournalSync};
 

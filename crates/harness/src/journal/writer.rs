@@ -197,12 +197,7 @@ impl EventLog for Journal {
 }
 
 impl JournalState {
-    fn new(
-        disk: Arc<dyn Disk>,
-        file: Arc<dyn OpenFile>,
-        path: PathBuf,
-        length: u64,
-    ) -> Self {
+    fn new(disk: Arc<dyn Disk>, file: Arc<dyn OpenFile>, path: PathBuf, length: u64) -> Self {
         Self { disk, file, path, length, has_unsynced: false, is_closed: false, fault: None }
     }
 

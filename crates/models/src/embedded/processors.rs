@@ -102,22 +102,6 @@ impl Drop for ComputeGuard<'_> {
     }
 }
 
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_turn_locks_the_file_until_it_ends() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let other = File::open(file.path()).unwrap();
-        let turns = ComputeLock::open(file.path());
-        let turn = turns.acquire();
-        assert!(other.try_lock().is_err());
-        drop(turn);
-        other.try_lock().unwrap();
-    }
-}
-
 /// Returns an error if instructions are missing.
 pub(super) fn check() -> Result<(), ModelError> {
     check_against(&llama::compiled_features(), cpu_supports)
@@ -150,7 +134,7 @@ fn cpu_supports(name: &str) -> bool {
 
 /// Builds for other architectures target the oldest processors.
 #[cfg(not(target_arch = "x86_64"))]
-fn has(_: &str) -> bool {
+fn cpu_supports(_: &str) -> bool {
     true
 }
 
@@ -191,5 +175,17 @@ mod tests {
         let error = check_against(&["AVX", "AVX2", "FMA"], |name| name == "AVX").unwrap_err();
         assert_eq!(error.to_string(), "the embedded engine needs a processor with AVX2, FMA");
         assert!(error.hint().unwrap().contains("ollama/NAME"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_turn_locks_the_file_until_it_ends() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let other = File::open(file.path()).unwrap();
+        let turns = ComputeLock::open(file.path());
+        let turn = turns.acquire();
+        assert!(other.try_lock().is_err());
+        drop(turn);
+        other.try_lock().unwrap();
     }
 }

@@ -9,8 +9,8 @@ use strum::VariantArray as _;
 use super::run_view::CiRunView;
 use super::{RenderContext, RenderError, ctrf, html, junit, reward, sarif};
 use crate::document::RunEnd;
-use crate::skill_creator;
 use crate::markdown::{self, MarkdownView};
+use crate::skill_creator;
 
 /// Calls a macro with the table of report formats. An entry has a description of the path in the
 /// configuration, an identifier, the key and word for `--report`, and a function that renders a

@@ -425,7 +425,8 @@ impl ChatModel for SimulatedGrader {
         &'a self,
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
-        let text: String = request.messages.iter().map(|message| message.text.to_string()).collect();
+        let text: String =
+            request.messages.iter().map(|message| message.text.to_string()).collect();
         let number = (0..SESSIONS)
             .find(|number| text.contains(&format!("fix the login of site {number}")))
             .unwrap();

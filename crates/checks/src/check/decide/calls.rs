@@ -112,7 +112,11 @@ mod tests {
                 arguments: arguments.clone(),
             })
             .collect();
-        let seen = CheckObservation { output: "a", tool_calls: Some(&calls), ..CheckObservation::default() };
+        let seen = CheckObservation {
+            output: "a",
+            tool_calls: Some(&calls),
+            ..CheckObservation::default()
+        };
         check::decide(&check::read(check).unwrap(), &seen).outcome
     }
 
@@ -130,7 +134,8 @@ mod tests {
         }
         let written = [("Write", json!({"path": "a.md", "content": "npm test"}))];
         assert_eq!(outcome(&check, &written), CheckOutcome::Failed);
-        let twice = [("Bash", json!({"command": "npm test"})), ("Bash", json!({"command": "npm test"}))];
+        let twice =
+            [("Bash", json!({"command": "npm test"})), ("Bash", json!({"command": "npm test"}))];
         let once = json!({"command_run": {"matches": "npm test", "max": 1}});
         assert_eq!(outcome(&once, &twice), CheckOutcome::Failed);
     }

@@ -163,7 +163,8 @@ fn read_sample(
 /// Returns the system messages of a conversation. Some of them are examples, told by their names.
 fn instructions(input: &Value) -> Option<String> {
     let text = |message: &Value| {
-        let text = (message["role"].as_str() == Some("system")).then(|| message["content"].as_str())??;
+        let text =
+            (message["role"].as_str() == Some("system")).then(|| message["content"].as_str())??;
         Some(match message["name"].as_str() {
             Some("example_user") => format!("Example of a request:\n{text}"),
             Some("example_assistant") => format!("Answer to this example:\n{text}"),

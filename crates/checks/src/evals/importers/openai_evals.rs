@@ -88,7 +88,8 @@ fn read_eval(
     }
     let path = arguments.text("samples_jsonl").ok_or("it names no samples")?;
     let place = reader.lookup.find_in_repository(&format!("../data/{path}"));
-    let place = place.ok_or("its samples are looked for in a repository, of which this is no part")?;
+    let place =
+        place.ok_or("its samples are looked for in a repository, of which this is no part")?;
     let text = match reader.lookup.text(&place, FileLocation::Repository) {
         Some(text) => text.map_err(|error| format!("{place}: {error}"))?,
         None => return Err(format!("there is no file {place}")),
@@ -157,21 +158,25 @@ impl SampleGrader {
             }
         };
         match self {
-            Self::Match => any("begins with the ideal answer", &|text| {
-                json!({"regex": format!("\\A\\s*{}", regex::escape(text))})
-            }),
+            Self::Match => any(
+                "begins with the ideal answer",
+                &|text| json!({"regex": format!("\\A\\s*{}", regex::escape(text))}),
+            ),
             Self::Includes { ignores_case: false } => {
                 any("contains the ideal answer", &|text| json!({ "contains": text }))
             }
-            Self::Includes { ignores_case: true } => any("contains the ideal answer", &|text| {
-                json!({"regex": format!("(?i){}", regex::escape(text))})
-            }),
-            Self::JsonMatch => any("is the JSON of the ideal answer", &|text| {
-                match serde_json::from_str::<Value>(text) {
+            Self::Includes { ignores_case: true } => any(
+                "contains the ideal answer",
+                &|text| json!({"regex": format!("(?i){}", regex::escape(text))}),
+            ),
+            Self::JsonMatch => {
+                any("is the JSON of the ideal answer", &|text| match serde_json::from_str::<Value>(
+                    text,
+                ) {
                     Ok(value) => json!({"json": {"schema": {"const": value}}}),
                     Err(_) => json!({"unknown": "the ideal answer is not JSON"}),
-                }
-            }),
+                })
+            }
             Self::JsonValidator => vec![CaseDemand::typed("is JSON", &json!({"json": {}}))],
             Self::Agrees => agrees(ideal),
             Self::Question(criteria) => vec![CaseDemand::judged(criteria)],

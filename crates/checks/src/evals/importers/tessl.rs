@@ -60,8 +60,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         item.describes(&["name"]);
     }
     let skill = reader.file.skill.clone();
-    let context =
-        SentenceContext::of(&case.prompt, sentences.iter().copied(), skill.as_deref());
+    let context = SentenceContext::of(&case.prompt, sentences.iter().copied(), skill.as_deref());
     case.demands.extend(sentences.iter().map(|text| CaseDemand::sentence_in(text, &context)));
     case.demands = deduplicate(std::mem::take(&mut case.demands));
     if let Some(why) = read_scenario(&mut case, reader) {
