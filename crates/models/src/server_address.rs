@@ -38,6 +38,9 @@ pub enum ServerAddressError {
     Invalid(String, String),
 }
 
+/// Marks that a copied address may stand between.
+const QUOTES: [char; 10] = ['"', '\'', '`', '<', '>', '“', '”', '‘', '’', ','];
+
 impl ServerAddress {
     /// Reads the base address of an API to whose paths clients append: white space and quotes
     /// around it and the end of a whole endpoint are removed, and a missing scheme is added.
@@ -66,7 +69,6 @@ impl ServerAddress {
     /// # Errors
     /// Fails if there is no host, or another scheme. Messages show no credentials.
     pub fn parse(text: &str) -> Result<Self, ServerAddressError> {
-        const QUOTES: [char; 10] = ['"', '\'', '`', '<', '>', '“', '”', '‘', '’', ','];
         let bare = text.trim_matches(|c: char| {
             c.is_whitespace() || c.is_control() || QUOTES.contains(&c) || c == '\u{feff}'
         });
@@ -170,7 +172,7 @@ fn ends_with_path(base: &str, end: &str) -> bool {
 
 /// Returns the length of an address without slashes and quotes at its end.
 fn trimmed_length(address: &str) -> usize {
-    address.trim_end_matches(['/', '\'', ',']).len()
+    address.trim_end_matches(|c| c == '/' || QUOTES.contains(&c)).len()
 }
 
 /// Returns the scheme of an address that names none.

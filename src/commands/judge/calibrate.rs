@@ -14,7 +14,9 @@ use selftest_harness::calibration::{
     CalibratedJudge, JudgeCalibration, LabelCalibration, LabelledAnswer, MIN_OWN_LABELS, OwnScores,
     calibrate,
 };
-use selftest_harness::judge::fitness::{DecisionBand, FitnessRequirement};
+use selftest_harness::judge::fitness::{
+    DecisionBand, FitnessRequirement, JudgeFitness, ScoreSource,
+};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::labelling::{
     LABELS_FOLDER, LabelStore, add_own_scores, answers, calibrated_judge, labelled_answers,
@@ -86,7 +88,8 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
         reports.push(report);
     }
     let Some(((judge, _), own)) = of.zip(own) else { return Ok(Exit::NothingRan) };
-    let bounds = OwnBounds::choose(&own, requirement(&resolved.config));
+    let fitness = reports.iter().find_map(|report| report.models.judge_fitness.as_ref());
+    let bounds = OwnBounds::choose(&own, fitness, requirement(&resolved.config));
     if own.are_enough() {
         let path = own_scores_path(&json_folder);
         write(&path, &format!("{:#}\n", serde_json::json!(own)))?;
@@ -169,10 +172,12 @@ struct OwnBounds {
 }
 
 impl OwnBounds {
-    fn choose(own: &OwnScores, bar: FitnessRequirement) -> Self {
+    fn choose(own: &OwnScores, fitness: Option<&JudgeFitness>, bar: FitnessRequirement) -> Self {
         let of = |has_reference| {
             let labelled = own.scores.of(has_reference);
-            DecisionBand::of_own_labels(labelled, bar, MIN_OWN_LABELS)
+            let source = fitness.map(|fitness| fitness.score_source(has_reference));
+            let source = source.unwrap_or(ScoreSource::Model);
+            DecisionBand::of_own_labels(labelled, source, bar, MIN_OWN_LABELS)
         };
         Self { with_reference: of(true), without_reference: of(false) }
     }

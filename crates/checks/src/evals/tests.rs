@@ -638,7 +638,7 @@ fn goldens_of_deepeval_are_read_in_both_spellings() {
         [
             "judge The answer is as expected: b",
             r#"{"tool_called":"search"}"#,
-            r#"{"tool_called":{"arguments":{"path":"x"},"name":"read"}}"#,
+            r#"{"tool_called":{"name":"read","arguments":{"path":"x"},"min":1}}"#,
             "unknown it names no tool",
         ]
     );

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ask::Judge;
 use super::evidence::word_overlap;
-use super::fitness::{DecisionBand, IntervalEstimate, JudgeFitness, KnownScore, KnownScores};
+use super::fitness::{
+    DecisionBand, IntervalEstimate, JudgeFitness, KnownScore, KnownScores, ScoreSource,
+};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerFault, AnswerSet, Attack, KnownAnswer, KnownCase};
 use super::probability::{QuestionAnswer, ReadingKind};
@@ -507,8 +509,12 @@ pub fn report(
     };
     let known = known_scores(answers, by);
     let [with, without] = [known.of(true), known.of(false)];
-    let chosen = |scored: &[KnownScore]| DecisionBand::choose(scored, max_wrong, threshold);
-    let [with_band, without_band] = bands.unwrap_or_else(|| [chosen(with), chosen(without)]);
+    let chosen = |scored: &[KnownScore], has_reference| {
+        let source = ScoreSource::of(scales, has_reference);
+        DecisionBand::choose(scored, source, max_wrong, threshold)
+    };
+    let [with_band, without_band] =
+        bands.unwrap_or_else(|| [chosen(with, true), chosen(without, false)]);
     let filtered = |filter: ReadingFilter| {
         let scored = cross_validated(&readings(answers), true, filter)?;
         estimate(&scored)

@@ -8,7 +8,7 @@ use super::judge_settings::JudgeMethod;
 use super::known_answers::AnswerSet;
 use super::scale::JudgeScales;
 use selftest_stats::score::{Score, Threshold};
-use selftest_stats::{RISK_CONFIDENCE, RiskBounds};
+use selftest_stats::{RISK_CONFIDENCE, RiskBounds, SettledCount, SettledVerdicts};
 
 /// A share or an area with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -107,18 +107,58 @@ pub struct DecisionBand {
     pub is_own: bool,
 }
 
+/// What the scores of a judge rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScoreSource {
+    /// A model, with rules or without.
+    Model,
+    /// Rules alone, because no reading of the model has a weight.
+    RulesAlone,
+}
+
+impl ScoreSource {
+    /// Returns what scores on these scales rest on. A judge without scales gives verdicts itself.
+    pub fn of(scales: Option<&JudgeScales>, has_reference: bool) -> Self {
+        let Some(scales) = scales else { return Self::Model };
+        let kinds = scales.of(has_reference).weights.keys();
+        if kinds.clone().all(|kind| kind.is_rule()) { Self::RulesAlone } else { Self::Model }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
 impl DecisionBand {
-    /// Chooses the bounds on known scores, without those that need no judge. An answer that passes also
-    /// reaches the threshold, and one that fails does not.
-    pub fn choose(known: &[KnownScore], max_wrong: f64, threshold: Threshold) -> Self {
+    /// Chooses the bounds on known scores. An answer that passes also reaches the threshold, and one
+    /// that fails does not.
+    ///
+    /// Rules find faults; that they find none is no proof, however often it was true of known answers.
+    /// So scores of rules alone pass nothing.
+    pub fn choose(
+        known: &[KnownScore],
+        source: ScoreSource,
+        max_wrong: f64,
+        threshold: Threshold,
+    ) -> Self {
         let judged = known.iter().filter(|known| !known.is_certain);
         let judged: Vec<(f64, bool)> = judged.map(|known| (known.score, known.is_good)).collect();
-        let bounds = RiskBounds::fit(&judged, max_wrong);
+        let settled = |passes: bool| {
+            let all =
+                known.iter().filter(|known| known.is_certain && (known.score > 0.5) == passes);
+            let (mut verdicts, mut wrong) = (0, 0);
+            for known in all {
+                verdicts += 1;
+                wrong += u64::from(known.is_good != passes);
+            }
+            SettledCount { verdicts, wrong }
+        };
+        let settled = SettledVerdicts { passes: settled(true), fails: settled(false) };
+        let mut bounds = RiskBounds::fit(&judged, settled, max_wrong);
+        if source == ScoreSource::RulesAlone {
+            bounds.passes_from = None;
+        }
         let least = threshold.get();
         let mut band = Self {
             passes_from: bounds.passes_from.map(|bound| bound.max(least)),
@@ -142,10 +182,11 @@ impl DecisionBand {
     /// Chooses the bounds on labelled answers of a project's own cases, if there are at least `least`.
     pub fn of_own_labels(
         labelled: &[KnownScore],
+        source: ScoreSource,
         bar: FitnessRequirement,
         least: usize,
     ) -> Option<Self> {
-        let band = Self::choose(labelled, bar.max_wrong, bar.threshold);
+        let band = Self::choose(labelled, source, bar.max_wrong, bar.threshold);
         (labelled.len() >= least).then_some(Self { is_own: true, ..band })
     }
 
@@ -175,9 +216,9 @@ impl DecisionBand {
     /// 10 % are wrong (80 %, n = 240)`.
     pub fn promise(self) -> String {
         let share = |count: u32| 100.0 * f64::from(count) / f64::from(self.of.max(1));
-        let certain = match self.certain {
-            0 => String::new(),
-            count => format!(" ({:.0} % by form)", share(count)),
+        let certain = match share(self.certain) {
+            less if less < 0.5 => String::new(),
+            share => format!(" ({share:.0} % by form)"),
         };
         let share = share(self.decided);
         let only = match (self.passes_from, self.fails_below) {
@@ -283,7 +324,8 @@ impl JudgeFitness {
             };
         }
         let band = |has_reference| {
-            DecisionBand::choose(scores.of(has_reference), bar.max_wrong, bar.threshold)
+            let source = self.score_source(has_reference);
+            DecisionBand::choose(scores.of(has_reference), source, bar.max_wrong, bar.threshold)
         };
         let (with, without) = (band(true), band(false));
         let general = self.unfit_reason(bar);
@@ -314,7 +356,10 @@ impl JudgeFitness {
     /// may make a judge fit or unfit. A judge whose scores all count has no bounds.
     #[must_use]
     pub fn with_own_labels(self, bar: FitnessRequirement, own: &KnownScores, least: usize) -> Self {
-        let band = |has_reference| DecisionBand::of_own_labels(own.of(has_reference), bar, least);
+        let band = |has_reference| {
+            let source = self.score_source(has_reference);
+            DecisionBand::of_own_labels(own.of(has_reference), source, bar, least)
+        };
         let why = |band: DecisionBand| {
             (!band.decides_anything()).then(|| {
                 format!(
@@ -324,12 +369,13 @@ impl JudgeFitness {
                 )
             })
         };
+        let bands = (bar.min_auc > 0.0).then(|| (band(true), band(false)));
         let mut fitness = self;
-        if bar.min_auc > 0.0 {
-            if let Some(band) = band(true) {
+        if let Some((with, without)) = bands {
+            if let Some(band) = with {
                 (fitness.with_reference, fitness.unfit) = (Some(band), why(band));
             }
-            if let Some(band) = band(false) {
+            if let Some(band) = without {
                 fitness.without_reference = Some(band);
                 fitness.unfit_without_reference = why(band);
             }
@@ -356,6 +402,11 @@ impl JudgeFitness {
         Some(format!(
             "AUC {auc} is no better than the overlap of words with the reference, {overlap:.2}"
         ))
+    }
+
+    /// Returns what the scores of cases with or without a reference rest on.
+    pub fn score_source(&self, has_reference: bool) -> ScoreSource {
+        ScoreSource::of(self.scales.as_ref(), has_reference)
     }
 
     /// Returns true if no reading of the model has a weight.
@@ -504,14 +555,16 @@ mod tests {
             is_good: true,
             is_certain: true,
         }));
-        let band = DecisionBand::choose(known.of(true), 0.1, threshold());
+        let band = DecisionBand::choose(known.of(true), ScoreSource::Model, 0.1, threshold());
         assert_eq!((band.decided, band.certain, band.of), (210, 50, 250));
         assert!(band.promise().starts_with("decides 84 % of known answers (20 % by form); of its"));
+        let rules = DecisionBand::choose(known.of(true), ScoreSource::RulesAlone, 0.1, threshold());
+        assert_eq!((rules.passes_from, rules.certain, rules.decided), (None, 50, 130));
         // A judge that gives everything the best score has shown nothing.
         let all: Vec<KnownScore> = (0..80)
             .map(|step| KnownScore { score: 1.0, is_good: step % 2 == 0, is_certain: false })
             .collect();
-        let band = DecisionBand::choose(&all, 0.1, threshold());
+        let band = DecisionBand::choose(&all, ScoreSource::Model, 0.1, threshold());
         assert_eq!(band.verdict(Score::new(1.0).unwrap()), None);
     }
 
