@@ -153,6 +153,7 @@ fn results_are_what_skill_creator_reads() {
     assert_eq!(summary["with_skill"]["pass_rate"]["mean"], 1.0);
     assert_eq!(summary["delta"]["pass_rate"], "+0.50", "{summary:#}");
     assert_eq!(benchmark["runs"].as_array().unwrap().len(), 8);
+    assert_eq!(benchmark["runs"][0]["result"]["undecided"], 0);
     let notes = benchmark["notes"].to_string();
     assert!(notes.contains("eval 3, with_skill, run 1: nothing was decided"), "{notes}");
 }

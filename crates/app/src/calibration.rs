@@ -6,9 +6,9 @@ use std::sync::Arc;
 use selftest_config::ResolvedConfig;
 use selftest_harness::calibration::fit::CALIBRATION_VERSION;
 use selftest_harness::calibration::{
-    CalibratedJudge, JudgeCalibration, LabelCalibration, OWN_SCORES_VERSION, OwnScores,
+    CalibratedJudge, JudgeCalibration, LabelCalibration, OwnScores,
 };
-use selftest_harness::judge::fitness::KnownScores;
+use selftest_harness::judge::fitness::{JudgeFitness, KnownScores};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::{probability, prompt};
 use selftest_harness::rubric::Rubric;
@@ -49,17 +49,31 @@ pub(crate) fn calibrated_judge(
     }
 }
 
-/// Returns this judge's scores of labelled answers, if there are any.
+/// Returns this judge's scores of labelled answers, if there are any. What cannot be read is said, and
+/// scores of another judge or of other scales are left alone.
 pub(crate) fn own_scores(
     project: &Project,
     resolved: &ResolvedConfig,
     now: &CalibratedJudge,
+    fitness: &JudgeFitness,
 ) -> Option<KnownScores> {
-    let text = std::fs::read(own_scores_path(&project.report_folders(resolved).0)).ok()?;
-    let found: OwnScores = serde_json::from_slice(&text).ok()?;
-    let is_of_it =
-        found.version == OWN_SCORES_VERSION && found.judge.difference_from(now).is_none();
-    is_of_it.then_some(found.scores)
+    let path = own_scores_path(&project.report_folders(resolved).0);
+    let found = match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => Err(error.to_string()),
+        Ok(text) => serde_json::from_slice::<OwnScores>(&text).map_err(|error| error.to_string()),
+    };
+    match found {
+        Ok(found) => found.are_of(now, Some(fitness)).then_some(found.scores),
+        Err(error) => {
+            project.notify(&format!(
+                "warning: {} is unreadable ({error}): the judge decides by known answers\nhint: \
+                 write it anew: `selftest judge calibrate`\n",
+                path.display()
+            ));
+            None
+        }
+    }
 }
 
 /// Returns the file of the calibration in a folder of JSON reports.

@@ -400,13 +400,14 @@ impl RunSetup<'_> {
         let known = replayed.and_then(|manifest| manifest.judge);
         let known = known.and_then(|judge| judge.measurement);
         let mut recorded = Vec::new();
-        let is_alone = models.len() == 1;
+        // A replay has the bounds of its recording, whatever was labelled since.
+        let is_bound_by_labels = models.len() == 1 && known.is_none();
         for model in models {
             let name = model.id().to_owned();
             let asked = Arc::clone(&model);
             let (mut judge, identity) = self.judge(model, library, known.clone()).await;
             // Labels of a panel's answers are about all of its judges together.
-            let fitness = judge.fitness().filter(|_| is_alone).cloned();
+            let fitness = judge.fitness().filter(|_| is_bound_by_labels).cloned();
             if let Some(fitness) = fitness
                 && let now = calibrated_judge(
                     &names.judge,
@@ -415,7 +416,7 @@ impl RunSetup<'_> {
                     library,
                     &self.resolved.rubric,
                 )
-                && let Some(own) = own_scores(self.project, self.resolved, &now)
+                && let Some(own) = own_scores(self.project, self.resolved, &now, &fitness)
             {
                 let bar = requirement(&self.resolved.config);
                 judge = judge.with_fitness(fitness.with_own_labels(bar, &own, MIN_OWN_LABELS));

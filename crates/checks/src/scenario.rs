@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Check, CheckKind};
 use crate::request;
-use crate::sentence::{self, BY_RULE_SUFFIX};
+use crate::sentence::{self, BY_RULE_SUFFIX, SentenceContext};
 pub use crate::task_status::TaskStatus;
 use selftest_stats::score::{Score, Strictness};
 
@@ -229,12 +229,15 @@ impl CaseGrounds {
     /// Turns expectations that state a check plainly into checks. With a reference they stay
     /// expectations as well, because the judge then compares the whole answer.
     ///
-    /// Checks of files stay expectations: not every system under test has a work folder.
-    pub fn state_checks(&mut self) {
+    /// Checks of files stay expectations: not every system under test has a work folder. `prompt` is what
+    /// is asked; empty if that is not one message.
+    pub fn state_checks(&mut self, prompt: &str) {
         let mut stated = Vec::new();
         let keeps = self.reference.is_some();
+        let texts = self.expectations.iter().map(String::as_str);
+        let context = SentenceContext::of(prompt, texts, None);
         self.expectations.retain(|sentence| {
-            let check = sentence::check_of(sentence);
+            let check = sentence::check_in(sentence, &context);
             // Nor does every one report its calls, which the judge can do without.
             let is_deed = |kind: &CheckKind| {
                 matches!(kind, CheckKind::CommandRun(_) | CheckKind::FileRead(_))

@@ -241,7 +241,9 @@ impl SuiteCase {
             judge: self.judge,
         });
         grounds.judge = self.judge;
-        grounds.state_checks();
+        let is_one_message =
+            self.scenario.follow_ups.is_empty() && self.scenario.reply_flow.is_empty();
+        grounds.state_checks(if is_one_message { &self.prompt } else { "" });
         GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone(), grounds }
     }
 }

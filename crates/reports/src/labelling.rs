@@ -4,7 +4,7 @@
 //! Blind: the presentation contains no verdict, score or threshold. All labels go through this
 //! module, whether they come from a terminal, a script or a page.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::document::{CaseDocument, ReportDocument};
@@ -129,12 +129,24 @@ pub fn labelled_answers(
     (found, names, unscored)
 }
 
-/// Adds the judge's scores of a run's labelled answers, also of those that it left undecided.
-pub fn add_own_scores(report: &ReportDocument, labels: &LabelFile, scores: &mut OwnScores) {
+/// Adds the judge's scores of a run's labelled answers, also of those that it left undecided. An answer
+/// that is `known` from another run counts once.
+pub fn add_own_scores(
+    report: &ReportDocument,
+    labels: &LabelFile,
+    known: &mut HashSet<(String, String)>,
+    scores: &mut OwnScores,
+) {
     let categories = &report.rubric.categories;
     let weight = |id: &str| categories.iter().find(|one| one.id == id).map(|one| one.weight);
+    let of_case: HashMap<String, &CaseDocument> =
+        report.cases.iter().map(|case| (case.name(), case)).collect();
     for given in &labels.labels {
-        if let Some(case) = report.cases.iter().find(|case| case.name() == given.case) {
+        let Some(case) = of_case.get(&given.case) else { continue };
+        let said = case.steps.iter().filter_map(|step| step.reply.as_ref());
+        let said: Vec<&str> = said.map(|reply| reply.output.as_str()).collect();
+        let asked = case.prompt.clone().unwrap_or_default();
+        if known.insert((asked, said.join("\n"))) {
             let has_reference = case.grounds.reference.is_some();
             scores.add(&case.steps, weight, has_reference, given.label == Label::Good);
         }

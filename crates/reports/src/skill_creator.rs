@@ -4,7 +4,7 @@
 //! These formats have no third state. Undecided demands are therefore listed among the notes
 //! instead of the expectations, and a run without any decided demand has no `grading.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ pub fn files(skill: &str, configurations: &[ArmConfiguration<'_>]) -> BTreeMap<P
     }
     for ArmConfiguration { name, .. } in configurations {
         if !runs.iter().any(|run| run.name == *name && run.timing.tokens.is_some()) {
-            notes.push(format!("{name}: tokens are not reported, 0 stands for unknown"));
+            notes.push(format!("{name}: tokens are not reported, 0 of a run stands for unknown"));
         }
     }
     let benchmark = benchmark(skill, configurations, &ids, &runs, &notes);
@@ -92,8 +92,7 @@ fn text(value: &Value) -> String {
     format!("{value:#}\n").replace("</", "<\\/")
 }
 
-/// Assigns each case an integer, because the script and the viewer compare IDs as integers. Uses
-/// the case file's own IDs if all are integers, otherwise the positions.
+/// Assigns each case an integer, because the script and the viewer compare IDs as integers.
 fn eval_ids<'a>(configurations: &[ArmConfiguration<'a>]) -> BTreeMap<&'a str, i64> {
     let mut names: Vec<&str> = Vec::new();
     for case in configurations.iter().flat_map(|one| &one.report.cases) {
@@ -101,9 +100,16 @@ fn eval_ids<'a>(configurations: &[ArmConfiguration<'a>]) -> BTreeMap<&'a str, i6
             names.push(&case.id);
         }
     }
-    let numbers: Option<Vec<i64>> = names.iter().map(|name| name.parse().ok()).collect();
-    let numbers = numbers.unwrap_or_else(|| (0..).take(names.len()).collect());
+    let numbers = numbers(&names);
     names.into_iter().zip(numbers).collect()
+}
+
+/// Returns the case file's own IDs if all are distinct integers, otherwise the positions: `1` and `01`
+/// would share their files.
+fn numbers(names: &[&str]) -> Vec<i64> {
+    let own: Option<Vec<i64>> = names.iter().map(|name| name.parse().ok()).collect();
+    own.filter(|own| own.iter().collect::<BTreeSet<_>>().len() == own.len())
+        .unwrap_or_else(|| (0..).take(names.len()).collect())
 }
 
 /// Returns the last answer, escaped so that it cannot end a script on the page that displays it.
@@ -271,19 +277,14 @@ fn benchmark(
             // Runs without a token count are left out rather than counted as 0.
             ("tokens", own().filter_map(|run| run.timing.tokens).map(|it| it as f64).collect()),
         ];
-        means.push(measures.each_ref().map(|(_, values)| mean(values).unwrap_or_default()));
-        let measures = measures.into_iter().map(|(key, values)| (key.to_owned(), spread(&values)));
+        means.push(measures.each_ref().map(|(_, values)| mean(values)));
+        let measures = measures.into_iter();
+        let measures =
+            measures.filter_map(|(key, values)| Some((key.to_owned(), spread(&values)?)));
         summary.insert(configuration.name.to_owned(), Value::Object(measures.collect()));
     }
     if let [new, baseline] = means[..] {
-        summary.insert(
-            "delta".to_owned(),
-            json!({
-                "pass_rate": format!("{:+.2}", new[0] - baseline[0]),
-                "time_seconds": format!("{:+.1}", new[1] - baseline[1]),
-                "tokens": format!("{:+.0}", new[2] - baseline[2]),
-            }),
-        );
+        summary.insert("delta".to_owned(), Value::Object(deltas(new, baseline)));
     }
     let repeats = configurations.iter().flat_map(|one| &one.report.cases);
     let repeats = repeats.map(|case| case.repeat.unwrap_or(1)).max().unwrap_or(0);
@@ -302,9 +303,22 @@ fn benchmark(
     })
 }
 
-fn spread(values: &[f64]) -> Value {
+/// Returns the differences of the means of pass rate, seconds and tokens; none to what is unknown.
+fn deltas(new: [Option<f64>; 3], baseline: [Option<f64>; 3]) -> Map<String, Value> {
+    let keys = [("pass_rate", 2_usize), ("time_seconds", 1), ("tokens", 0)];
+    let compared = keys.into_iter().zip(new.into_iter().zip(baseline));
+    compared
+        .filter_map(|((key, digits), (new, baseline))| {
+            let delta = new? - baseline?;
+            Some((key.to_owned(), Value::from(format!("{delta:+.digits$}"))))
+        })
+        .collect()
+}
+
+/// Returns `None` without values: 0 would be taken for a measurement.
+fn spread(values: &[f64]) -> Option<Value> {
     let deviation = standard_deviation(values).unwrap_or_default();
-    json!({ "mean": mean(values).unwrap_or_default(), "stddev": deviation })
+    Some(json!({ "mean": mean(values)?, "stddev": deviation }))
 }
 
 fn run(run: &BenchmarkRun<'_>) -> Value {
@@ -319,6 +333,8 @@ fn run(run: &BenchmarkRun<'_>) -> Value {
             "passed": passed,
             "failed": total - passed,
             "total": total,
+            // The pass rate is of the decided ones alone.
+            "undecided": run.graded.undecided.len(),
             "time_seconds": run.timing.seconds(),
             // The format requires a number; a note explains that 0 means unknown.
             "tokens": run.timing.tokens.unwrap_or_default(),
@@ -327,4 +343,25 @@ fn run(run: &BenchmarkRun<'_>) -> Value {
         "expectations": run.graded.expectations(),
         "notes": [],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_measured_is_left_out() {
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[0.5]), Some(json!({ "mean": 0.5, "stddev": 0.0 })));
+        let new = [None, Some(3.0), Some(200.0)];
+        let deltas = deltas(new, [Some(0.8), Some(1.5), None]);
+        assert_eq!(Value::Object(deltas), json!({ "time_seconds": "+1.5" }));
+    }
+
+    #[test]
+    fn two_ids_never_share_a_number() {
+        assert_eq!(numbers(&["3", "1"]), [3, 1]);
+        assert_eq!(numbers(&["1", "01"]), [0, 1]);
+        assert_eq!(numbers(&["1", "a"]), [0, 1]);
+    }
 }

@@ -44,7 +44,7 @@ pub use quantile::{QuantileEstimate, quantile};
 pub use ranks::{Auc, auc, mann_whitney};
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
 pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out, sigmoid};
-pub use risk::{RISK_CONFIDENCE, RiskBounds, SettledCount, SettledVerdicts};
+pub use risk::{RISK_CONFIDENCE, RiskBounds};
 pub use sequential::{SequentialDecision, SequentialTest, multiplied_odds};
 pub use variance::{VarianceComponents, variance_components};
 

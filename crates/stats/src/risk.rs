@@ -18,42 +18,20 @@ pub struct RiskBounds {
     pub fails_below: Option<f64>,
 }
 
-/// Verdicts on known answers that no score decides.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SettledVerdicts {
-    /// Those that pass an answer.
-    pub passes: SettledCount,
-    /// Those that fail one.
-    pub fails: SettledCount,
-}
-
-/// A number of settled verdicts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SettledCount {
-    /// All of them.
-    pub verdicts: u64,
-    /// The wrong ones.
-    pub wrong: u64,
-}
-
 impl RiskBounds {
     /// Finds the bounds that decide most, such that the share of wrong decisions on each side is at
     /// most `max_wrong` with [`RISK_CONFIDENCE`], by the exact upper bound of a binomial share.
     ///
     /// `scored` holds scores of answers that were not used to fit the score, each with whether the
-    /// answer is good. Verdicts that are settled without a score count among the decisions; then the
-    /// share of wrong ones among those by score has to be at most `max_wrong` too, so that settled
-    /// ones carry no bad score along. This is selection with a controlled risk as in Angelopoulos et al., "Learn
+    /// answer is good. This is selection with a controlled risk as in Angelopoulos et al., "Learn
     /// then Test" (2021), with the thresholds tested on a grid of the scores themselves; the share
     /// among decisions is not monotone, so that the largest set that passes its test is taken.
-    pub fn fit(scored: &[(f64, bool)], settled: SettledVerdicts, max_wrong: f64) -> Self {
+    pub fn fit(scored: &[(f64, bool)], max_wrong: f64) -> Self {
         let mut sorted = scored.to_vec();
         sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let passes_from =
-            extent(&sorted, true, settled.passes, max_wrong).map(|last| sorted[last].0);
+        let passes_from = extent(&sorted, true, max_wrong).map(|last| sorted[last].0);
         sorted.reverse();
-        let fails_below =
-            extent(&sorted, false, settled.fails, max_wrong).map(|last| sorted[last].0);
+        let fails_below = extent(&sorted, false, max_wrong).map(|last| sorted[last].0);
         // Just above the last score, so that it is below.
         let fails_below = fails_below.map(|score| score + 1e-9);
         match (passes_from, fails_below) {
@@ -68,21 +46,13 @@ impl RiskBounds {
 
 /// Returns the index of the last score of the longest prefix whose share of the other kind is
 /// small enough. Equal scores stay together.
-fn extent(
-    sorted: &[(f64, bool)],
-    is_good: bool,
-    settled: SettledCount,
-    max_wrong: f64,
-) -> Option<usize> {
+fn extent(sorted: &[(f64, bool)], is_good: bool, max_wrong: f64) -> Option<usize> {
     let (mut wrong, mut last) = (0_u64, None);
     for (at, (score, good)) in sorted.iter().enumerate() {
         wrong += u64::from(*good != is_good);
         let is_end = sorted.get(at + 1).is_none_or(|(next, _)| next != score);
         let count = at as u64 + 1;
-        let bound = upper_bound(wrong + settled.wrong, count + settled.verdicts, RISK_CONFIDENCE);
-        #[expect(clippy::cast_precision_loss, reason = "counts of answers are small")]
-        let is_small = wrong as f64 <= max_wrong * count as f64;
-        if is_end && is_small && bound <= max_wrong {
+        if is_end && upper_bound(wrong, count, RISK_CONFIDENCE) <= max_wrong {
             last = Some(at);
         }
     }
@@ -102,7 +72,7 @@ mod tests {
             scored.push((0.1 - f64::from(step) * 1e-4, false));
             scored.push((0.5, step % 2 == 0));
         }
-        let bounds = RiskBounds::fit(&scored, SettledVerdicts::default(), 0.1);
+        let bounds = RiskBounds::fit(&scored, 0.1);
         assert_eq!(bounds.passes_from, Some(0.9));
         assert!(bounds.fails_below.is_some_and(|below| below > 0.1 && below < 0.11), "{bounds:?}");
     }
@@ -111,35 +81,10 @@ mod tests {
     fn scores_that_say_nothing_decide_nothing() {
         let scored: Vec<(f64, bool)> =
             (0..200).map(|step| (f64::from(step), step % 2 == 0)).collect();
-        assert_eq!(
-            RiskBounds::fit(&scored, SettledVerdicts::default(), 0.1),
-            RiskBounds::default()
-        );
-        assert_eq!(RiskBounds::fit(&[], SettledVerdicts::default(), 0.1), RiskBounds::default());
+        assert_eq!(RiskBounds::fit(&scored, 0.1), RiskBounds::default());
+        assert_eq!(RiskBounds::fit(&[], 0.1), RiskBounds::default());
         // Too few, even if all are right.
         let few: Vec<(f64, bool)> = (0..12).map(|step| (f64::from(step), true)).collect();
-        assert_eq!(RiskBounds::fit(&few, SettledVerdicts::default(), 0.1), RiskBounds::default());
-    }
-
-    #[test]
-    fn settled_verdicts_count_but_carry_no_bad_score() {
-        // Eight of nine low scores are of bad answers: too few to promise anything alone.
-        let of = |wrong: usize, all: usize| -> Vec<(f64, bool)> {
-            (0..all)
-                .map(|at| (0.1 + f64::from(u32::try_from(at).unwrap()) * 1e-3, at + wrong >= all))
-                .collect()
-        };
-        let settled = SettledVerdicts {
-            fails: SettledCount { verdicts: 40, wrong: 0 },
-            ..SettledVerdicts::default()
-        };
-        let scored = of(1, 12);
-        assert_eq!(RiskBounds::fit(&scored, SettledVerdicts::default(), 0.1).fails_below, None);
-        let bound = RiskBounds::fit(&scored, settled, 0.1).fails_below.unwrap();
-        assert!(scored.iter().all(|(score, _)| *score < bound), "{bound}");
-        // Three wrong of twelve are too many, whatever stands beside them.
-        let many = of(3, 12);
-        let bound = RiskBounds::fit(&many, settled, 0.1).fails_below.unwrap();
-        assert_eq!(many.iter().filter(|(score, _)| *score < bound).count(), 10);
+        assert_eq!(RiskBounds::fit(&few, 0.1), RiskBounds::default());
     }
 }

@@ -34,7 +34,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Returns true for a regular file, without opening it: a named pipe would block.
     fn is_file(&self, path: &Path) -> io::Result<bool>;
 
-    /// Returns the paths in a folder.
+    /// Returns the paths in a folder; entries that cannot be read are left out.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
     /// Returns the absolute path without links.
@@ -55,7 +55,8 @@ pub trait Disk: Debug + Send + Sync {
 
 /// An open file. It is closed, and its lock released, when the last reference goes.
 pub trait OpenFile: Debug + Send + Sync {
-    /// Writes all bytes at the end. After an error, some of them may be written.
+    /// Writes all bytes at the end. After an error, some of them may be written. Two processes that
+    /// append to one file write over each other: the file has to be locked.
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns a reader from the start of the file. Readers of one open file share their position.
@@ -106,7 +107,8 @@ impl Disk for SystemDisk {
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+        // One entry that cannot be read hides no other.
+        Ok(fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect())
     }
 
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {

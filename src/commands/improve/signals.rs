@@ -111,12 +111,25 @@ fn read_stdin() -> Result<String, AppError> {
 /// Most bytes of a file of labelled messages.
 const MAX_LABELS_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Refuses a larger file as a whole: numbers of a part would be taken for those of the file.
+fn read_labels(file: &Path) -> Result<String, AppError> {
+    let shown = file.display();
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|file| file.take(MAX_LABELS_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+    if bytes.len() as u64 > MAX_LABELS_BYTES {
+        let most = MAX_LABELS_BYTES / 1024 / 1024;
+        return Err(AppError::usage(anyhow!("{shown} has more than {most} MiB"))
+            .hint(Some("measure it in parts: each line is a message of its own")));
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))
+}
+
 fn measure(file: &Path, misread: usize, as_json: bool) -> Result<Exit, AppError> {
     let shown = file.display();
-    let mut text = String::new();
-    std::fs::File::open(file)
-        .and_then(|file| file.take(MAX_LABELS_BYTES).read_to_string(&mut text))
-        .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+    let text = read_labels(file)?;
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     let messages = lines
         .map(|(line, at)| {
@@ -254,4 +267,24 @@ fn lines(message: &SignalMessage) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_labels_is_read_as_a_whole_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.jsonl");
+        std::fs::write(&path, "{}\n").unwrap();
+        assert_eq!(read_labels(&path).unwrap(), "{}\n");
+        File::create(&path).unwrap().set_len(MAX_LABELS_BYTES + 1).unwrap();
+        let refused = read_labels(&path).unwrap_err().render(false);
+        for part in ["labels.jsonl has more than 64 MiB", "hint: measure it in parts"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `selftest judge calibrate`: the judge held against the labels of people. Keeps the calibration beside
 //! the reports, and finds it again for a run by the same judge.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,6 +61,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     let (mut all, mut features, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     let mut of: Option<(CalibratedJudge, String)> = None;
     let mut own: Option<OwnScores> = None;
+    let mut labelled = HashSet::new();
     for run in &runs {
         let report = find_report(&project, &resolved, run)?;
         // A run that is named twice has its labels once.
@@ -67,7 +69,10 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
             continue;
         }
         let this = calibrated_judge(&report);
-        let own = own.get_or_insert_with(|| OwnScores::new(this.clone()));
+        let fitness = report.models.judge_fitness.as_ref();
+        let own = own.get_or_insert_with(|| OwnScores::new(this.clone(), fitness));
+        // Scores on other scales are other numbers.
+        let own = own.are_of(&this, fitness).then_some(own);
         match &of {
             Some((known, first)) => {
                 if let Some(what) = known.difference_from(&this) {
@@ -80,7 +85,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
             }
             None => of = Some((this, report.run_id.to_string())),
         }
-        let (found, names) = of_run(&report, &json_folder, own)?;
+        let (found, names) = of_run(&report, &json_folder, own, &mut labelled)?;
         if !names.is_empty() {
             features = names;
         }
@@ -211,11 +216,14 @@ fn with_bounds(found: &LabelCalibration, bounds: &OwnBounds) -> serde_json::Valu
 fn of_run(
     report: &ReportDocument,
     json_folder: &Path,
-    own: &mut OwnScores,
+    own: Option<&mut OwnScores>,
+    known: &mut HashSet<(String, String)>,
 ) -> Result<(Vec<LabelledAnswer>, Vec<String>), AppError> {
     let store = LabelStore::new(json_folder, &report.run_id);
     let labels = label::read(&store, &answers(report))?;
-    add_own_scores(report, &labels, own);
+    if let Some(own) = own {
+        add_own_scores(report, &labels, known, own);
+    }
     let (found, names, unscored) = labelled_answers(report, &labels);
     if unscored > 0 {
         eprint(&format!(

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use selftest_checks::check::Check;
-use selftest_checks::evals::{DemandDecider, EvalsFile};
+use selftest_checks::evals::{DemandDecider, EvalsFile, is_negative};
 use selftest_checks::suggest::suggestion;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -85,33 +85,57 @@ fn replaced(text: &str, places: &[SentencePlace], wanted: &[(&str, Check)]) -> (
     (changed, chosen.len())
 }
 
-/// Returns the items of lists that are sentences or wrap one, by their place in the text.
+/// Returns the items of lists that are sentences or wrap one, by their place in the text. Lists of what
+/// must not hold are left out.
 fn places(text: &str) -> Vec<SentencePlace> {
     let mut found = Vec::new();
     let mut lists = 0usize;
+    // The text before, which is a key if a `:` follows.
+    let mut key = None;
     let (mut at, bytes) = (0, text.as_bytes());
-    // The start of each item: behind `[`, or behind `,` in a list.
-    let mut open = Vec::new();
+    // The start of each item: behind `[`, or behind `,` in a list. Each bracket with whether it is in
+    // something negative.
+    let mut open: Vec<(u8, bool)> = Vec::new();
     while at < bytes.len() {
         match bytes[at] {
             b'"' => {
                 let end = at + value_length(&text[at..]).unwrap_or(1);
+                let is_key = text[end..].trim_start().starts_with(':');
+                key = is_key.then(|| &text[at..end]);
                 at = end;
                 continue;
             }
             b'[' => {
-                open.push(b'[');
+                let is_unwanted = is_in_unwanted(&open, key.take());
+                open.push((b'[', is_unwanted));
                 lists += 1;
+                if !is_unwanted {
+                    add_item(text, at + 1, &mut found);
+                }
+            }
+            b'{' => {
+                let is_unwanted = is_in_unwanted(&open, key.take());
+                open.push((b'{', is_unwanted));
+            }
+            b']' | b'}' => {
+                let is_list = open.pop().is_some_and(|(bracket, _)| bracket == b'[');
+                lists -= usize::from(is_list).min(lists);
+            }
+            b',' if lists > 0 && open.last() == Some(&(b'[', false)) => {
                 add_item(text, at + 1, &mut found);
             }
-            b'{' => open.push(b'{'),
-            b']' | b'}' => lists -= usize::from(open.pop() == Some(b'[')).min(lists),
-            b',' if lists > 0 && open.last() == Some(&b'[') => add_item(text, at + 1, &mut found),
             _ => {}
         }
         at += 1;
     }
     found
+}
+
+/// Returns true if a value is in something that must not hold, or has a key that says so.
+fn is_in_unwanted(open: &[(u8, bool)], key: Option<&str>) -> bool {
+    let key = key.and_then(|key| serde_json::from_str::<String>(key).ok());
+    open.last().is_some_and(|(_, is_unwanted)| *is_unwanted)
+        || key.is_some_and(|key| is_negative(&key))
 }
 
 /// Adds the item that begins behind this place, if it is a sentence or wraps one.
@@ -157,6 +181,13 @@ mod tests {
         let text = r#"{"a": "x", "b": ["y, [z", {"id": 1, "text": "w"}], "c": [{"type": "regex", "text": "n"}], "d": [{"id": 2, "prompt": "p", "e": ["q"]}]}"#;
         let found: Vec<String> = places(text).into_iter().map(|place| place.sentence).collect();
         assert_eq!(found, ["y, [z", "w", "q"]);
+    }
+
+    #[test]
+    fn what_must_not_hold_is_left_alone() {
+        let text = r#"{"anti": ["x", {"text": "y"}], "must": {"not": ["z"]}, "b": ["w"]}"#;
+        let found: Vec<String> = places(text).into_iter().map(|place| place.sentence).collect();
+        assert_eq!(found, ["w"]);
     }
 
     #[test]

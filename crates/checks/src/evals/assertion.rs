@@ -9,6 +9,8 @@ use selftest_text::escape::terminal;
 
 /// Maximum length of a sentence for the judge, in characters.
 const MAX_TEXT: usize = 2_000;
+/// Words of a sentence that has only a name: fewer may be the value of an option.
+const MIN_WORDS: usize = 4;
 /// Prefix of a sentence that must not hold.
 const NEGATION: &str = "This does not hold: ";
 
@@ -130,7 +132,9 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut ParsedAssertions) {
 
 /// Records the keys of an assertion that nothing reads. A mapping of lists has keys of its own.
 fn note_unread(members: &Map<String, Value>, found: &mut ParsedAssertions) {
-    let is_sentence = |value: &Value| value.as_str().is_some_and(|text| text.contains(' '));
+    let is_sentence = |value: &Value| {
+        value.as_str().is_some_and(|text| text.split_whitespace().count() >= MIN_WORDS)
+    };
     if members.values().all(Value::is_array)
         || members.iter().all(|(key, it)| !READ_KEYS.contains(&key.as_str()) && is_sentence(it))
     {
@@ -151,10 +155,25 @@ fn note_unread(members: &Map<String, Value>, found: &mut ParsedAssertions) {
 }
 
 /// Returns true if the key denotes something that must not hold.
-pub(super) fn is_negative(key: &str) -> bool {
+pub fn is_negative(key: &str) -> bool {
     let parts: Vec<&str> = key.split(['_', '-', ' ']).collect();
     parts.iter().any(|part| {
-        matches!(*part, "not" | "anti" | "never" | "fail" | "fails" | "forbidden" | "avoid")
+        matches!(
+            *part,
+            "not"
+                | "anti"
+                | "never"
+                | "fail"
+                | "fails"
+                | "forbidden"
+                | "avoid"
+                | "without"
+                | "no"
+                | "mustnt"
+                | "dont"
+                | "prohibited"
+                | "disallowed"
+        )
     })
 }
 
@@ -253,11 +272,20 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertio
     }
     // `{"spawns": "Five agents are spawned", …}`: sentences by their names.
     let is_named = |(key, value): (&String, &Value)| {
-        !READ_KEYS.contains(&key.as_str()) && value.as_str().is_some_and(|it| it.contains(' '))
+        !READ_KEYS.contains(&key.as_str())
+            && value.as_str().is_some_and(|it| it.split_whitespace().count() >= MIN_WORDS)
     };
     if !members.is_empty() && members.iter().all(is_named) {
-        for text in members.values().filter_map(Value::as_str) {
-            sentence(text, wanted, found);
+        found.warnings.push(format!(
+            "{} read as demands",
+            match members.len() {
+                1 => "1 named sentence is".to_owned(),
+                several => format!("{several} named sentences are"),
+            }
+        ));
+        for (key, text) in members {
+            let text = text.as_str().unwrap_or_default();
+            sentence(text, wanted != is_negative(key), found);
         }
         return;
     }

@@ -106,7 +106,9 @@ impl<'a> CaseReader<'a> {
             collect_texts(value, 0, &mut texts);
         }
         let skill = self.file.skill.as_deref();
-        let mut context = SentenceContext::of(&prompt, texts.iter().map(String::as_str), skill);
+        // What is asked last is what the answer is about.
+        let asked = if replies.is_empty() { prompt.as_str() } else { "" };
+        let mut context = SentenceContext::of(asked, texts.iter().map(String::as_str), skill);
         context.others = skills_of(members);
         let mut found = ParsedAssertions { context, ..ParsedAssertions::default() };
         demands(members, &mut found);

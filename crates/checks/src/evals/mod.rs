@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use assertion::is_negative;
 pub use dialect::EvalsDialect;
 pub use importers::{DIALECTS, DialectEntry};
 pub use read::{EvalsReadError, is_foreign, read};

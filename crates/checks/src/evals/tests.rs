@@ -585,7 +585,8 @@ fn the_registry_of_openai_evals_says_how_samples_are_graded() {
     let yaml = "a:\n  id: a.dev.v0\n  metrics: [accuracy]\na.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: a/s.jsonl\n\
         b.dev.v0:\n  class: evals.elsuite.basic.includes:Includes\n  args:\n    samples_jsonl: b/s.jsonl\n\
         c.dev.v0:\n  class: mine:Own\n  args:\n    samples_jsonl: a/s.jsonl\n\
-        d.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: lfs.jsonl\n";
+        d.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: lfs.jsonl\n\
+        e.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args: {}\n";
     let files = MemoryFiles(vec![
         (
             "registry/data/a/s.jsonl",
@@ -601,7 +602,8 @@ fn the_registry_of_openai_evals_says_how_samples_are_graded() {
         decided(&file),
         [r#"{"regex":"\\A\\s*a_b"}"#, r#"{"any":[{"contains":"Rome"},{"contains":"Roma"}]}"#]
     );
-    assert_eq!(file.refused.len(), 2, "{:?}", file.refused);
+    assert_eq!(file.refused.len(), 3, "{:?}", file.refused);
+    assert!(file.refused[2].contains("it names no samples"), "{:?}", file.refused);
     assert!(file.refused[0].contains("graded by the program `mine:Own`"), "{:?}", file.refused);
     assert!(file.refused[1].contains("git lfs pull"), "{:?}", file.refused);
 }
@@ -624,6 +626,46 @@ fn a_scenario_of_tessl_is_read_with_its_task_and_files() {
         [r#"{"file_exists":"out/**/report.md"}"#, "judge report.md warns of copy numbers"]
     );
     assert!(file.warnings[0].contains("max_score"), "{:?}", file.warnings);
+}
+
+#[test]
+fn a_scenario_of_tessl_does_not_hand_out_its_criteria() {
+    let criteria =
+        json!({"checklist": [{"name": "a", "description": "It is clear", "max_score": 8}]});
+    let read_with = |include: Value| {
+        let scenario = json!({ "include": include }).to_string();
+        let files = MemoryFiles(vec![
+            ("task.md", "Write a report.\n"),
+            ("criteria.json", "{}"),
+            ("scenario.json", &*scenario.leak()),
+            ("inputs/a.txt", "a"),
+        ]);
+        read("criteria.json", criteria.to_string().as_bytes(), &files).unwrap()
+    };
+    let file = read_with(json!(["./criteria.json", "task.md", "inputs"]));
+    let paths: Vec<&str> = file.cases[0].files.iter().map(|file| &*file.path).collect();
+    assert_eq!(paths, ["inputs/a.txt"]);
+    for include in [".", "./", ""] {
+        let file = read_with(json!([include]));
+        assert!(file.cases.is_empty(), "{file:?}");
+        assert!(file.refused[0].contains("its own folder"), "{:?}", file.refused);
+    }
+}
+
+#[test]
+fn a_named_sentence_is_not_read_as_its_opposite() {
+    let of = |assertion: Value| {
+        let text =
+            json!({"evals": [{"id": 1, "prompt": "What is it?", "assertions": [assertion]}]});
+        parse(&text.to_string())
+    };
+    let file = of(json!({"forbidden": "The agent deletes other files"}));
+    assert_eq!(decided(&file), ["judge This does not hold: The agent deletes other files"]);
+    assert!(file.warnings.iter().any(|line| line.contains("1 named sentence is read as demands")));
+    let file = of(json!({"must_not": "mention the budget"}));
+    assert!(decided(&file)[0].starts_with("unknown"), "{file:?}");
+    let file = of(json!({"grep": "TODO in src"}));
+    assert!(decided(&file)[0].starts_with("unknown"), "{file:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sentences about the data in a file: "caseplan.json.version === '27.0.0'", "id matches /^c-[0-9]+$/".
 //!
-//! A sentence that names no file is about the only data file that its case names. If the case names
-//! two, or none, it is left to the judge.
+//! A sentence that names no file is about the only data file that its case names, if the case asks for
+//! it. If it names two, or none, or one that is there before, the sentence is left to the judge.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ static VALID: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?ix)^(?:the\s)?(?:file\s)?`?(?P<file>[^\s`]+\.(?:json|ya?ml|toml|csv))`?\s
         (?:(?:file\s)?(?:is|must\sbe|should\sbe)\s(?:a\s)?(?:syntactically\s)?(?:valid|well-formed)|parses\sas(?:\svalid)?|is\sparseable|can\sbe\sparsed\sas|contains\svalid)
-        (?:\s(?:json|yaml|toml|csv)(?:\s(?:file|document))?)?\.?$",
+        (?:\s(?P<format>json|yaml|toml|csv)(?:\s(?:file|document))?)?\.?$",
     )
 });
 
@@ -60,6 +60,13 @@ pub(super) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Va
     }
     if let Some(found) = VALID.captures(sentence) {
         let file = path(&found["file"])?;
+        // "config.yaml is valid JSON" is about something else than its ending says.
+        if let Some(named) = found.name("format") {
+            let format: &str = DataFormat::of_path(&file)?.into();
+            if !named.as_str().eq_ignore_ascii_case(format) {
+                return None;
+            }
+        }
         return Some(json!({"file_data": {"path": file}}));
     }
     if let Some(found) = KEY.captures(sentence) {
@@ -178,6 +185,7 @@ mod tests {
             "id matches the ticket",
             "The version is current",
             "caseplan.json is complete",
+            "config.yaml is valid JSON",
             "No 'root' wrapper key unless asked for",
             "version is '1' or '2'",
         ] {

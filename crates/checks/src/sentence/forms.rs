@@ -30,7 +30,7 @@ const PIECES: [(&str, &str); 18] = [
     ("<list>", "<L>(?:, <L>)*(?:,? (?:and|or) <L>)?"),
     // Sentences are in one form: "The final response should" is "the answer".
     ("<answer>", "(?P<subject>the (?:answer|output) )"),
-    ("<says>", "(?P<verb>mentions|states|says|reports|quotes|cites)"),
+    ("<says>", "(?:mentions|states|says|reports|quotes|cites)"),
     ("<has>", "(?:<says>|contains|includes|references|names|shows|prints|displays|lists)"),
     ("<have>", "(?:contain|include|mention|reference|say|state)"),
     ("<was>", "(?:is|was|has been|gets|got|should be|must be|are|were)"),
@@ -126,10 +126,15 @@ fn answers() -> Vec<SentenceForm> {
             "<answer>?<has> at least (?P<num><n>) of(?: the following)?:? (?P<l><list>)",
             |s, f| said(s, f, "l", Amount::AtLeast(number(&f["num"])?)),
         ),
-        form(
-            "<answer>?(?:does not <have>|avoids(?: using)?) (?:the )?<noun>(?P<l><L>)<kind>",
-            |s, f| said(s, f, "l", Amount::None),
-        ),
+        form("<answer>?does not <have> (?:the )?<noun>(?P<l><L>)<kind>", |s, f| {
+            said(s, f, "l", Amount::None)
+        }),
+        // "Avoids `rm -rf`" is about what is done.
+        form("<answer>?avoids (?:using )?(?:the )?<noun>(?P<l><L>)<kind>", |s, f| {
+            let names_text = ["word", "phrase", "term"].iter().any(|noun| f[0].contains(noun));
+            (f.name("subject").is_some() || names_text).then_some(())?;
+            said(s, f, "l", Amount::None)
+        }),
         form(
             "<answer>?(?:(?:contains|includes|mentions) neither <noun>(?P<l><L> nor <L>)|does not <have> (?:either )?<noun>(?P<m><or>))<kind>",
             |s, f| said(s, f, if f.name("l").is_some() { "l" } else { "m" }, Amount::None),
@@ -151,11 +156,17 @@ fn answers() -> Vec<SentenceForm> {
         ),
         form(
             "<answer>(?:contains|includes) <noun>(?P<l><L>) \\(case[- ]insensitive(?:ly)?\\)",
-            |s, f| Some(json!({ "regex": format!("(?i){}", regex::escape(&s.one(f, "l")?.text)) })),
+            |s, f| {
+                is_spoken(s, f)?;
+                Some(json!({ "regex": format!("(?i){}", regex::escape(&s.one(f, "l")?.text)) }))
+            },
         ),
         form(
             "<answer>(?:contains|includes|states|says) the number (?P<num>[0-9][0-9,]*(?:\\.[0-9]+)?)",
-            |_, f| Some(json!({ "regex": number_pattern(&f["num"]) })),
+            |s, f| {
+                is_spoken(s, f)?;
+                Some(json!({ "regex": number_pattern(&f["num"]) }))
+            },
         ),
         form(
             "<answer>(?:contains|includes|mentions|uses) <noun>(?P<l><L>) (?P<times>(?:exactly |only |at least |at most |no more than )(?:once|twice|<n> times))",
@@ -177,6 +188,7 @@ fn answers() -> Vec<SentenceForm> {
         form(
             "(?:the )?(?P<which>first|last) line (?:of the (?:answer|response|output|reply) )?is (?:exactly )?(?P<l><L>)",
             |s, f| {
+                is_spoken(s, f)?;
                 let line = regex::escape(&quoted(s, f, "l")?.text);
                 Some(json!({"regex": if &f["which"] == "first" {
                     format!("\\A\\s*{line}[ \\t]*(?:\\n|\\z)")
@@ -187,7 +199,7 @@ fn answers() -> Vec<SentenceForm> {
         ),
         // Headings.
         form(
-            "<answer>?(?:<has>|has) (?:the |a )?(?:section (?P<m><L>)|(?P<l><L>) (?:section|heading))",
+            "<answer>?(?:contains|includes|has|shows) (?:the |a )?(?:section (?P<m><L>)|(?P<l><L>) (?:section|heading))",
             |s, f| {
                 let text = quoted(s, f, "l").or_else(|| quoted(s, f, "m"))?;
                 is_spoken(s, f)?;
@@ -195,7 +207,7 @@ fn answers() -> Vec<SentenceForm> {
             },
         ),
         form(
-            "<answer>?(?:<has>|has) (?:the )?(?:following )?(?:sections|headings):? (?P<l><and>|<L>(?:, <L>)+)",
+            "<answer>?(?:contains|includes|has|shows) (?:the )?(?:following )?(?:sections|headings):? (?P<l><and>|<L>(?:, <L>)+)",
             |s, f| {
                 is_spoken(s, f)?;
                 let literals = s.captured(f, "l");
@@ -226,7 +238,7 @@ fn answers() -> Vec<SentenceForm> {
         // Formats.
         form(
             "<answer>(?:is (?:a )?valid json(?: object| array)?|(?:parses|can be parsed) as (?:valid )?json)|(?:returns|outputs) valid json",
-            |_, _| Some(json!({"json": {}})),
+            |s, f| is_spoken(s, f).map(|()| json!({"json": {}})),
         ),
         form(
             "<answer>is (?:a )?valid json(?: object)? (?:with|containing) (?:a |an |the )?(?:keys? |fields? )?(?P<l><L>|<and>)(?: keys?| fields?)?|(?:returns|outputs) (?:a )?(?:valid )?json(?: object)? (?:with|containing) (?:a |an |the )?(?:keys? |fields? )?(?P<m><L>|<and>)(?: keys?| fields?)?",
@@ -241,28 +253,22 @@ fn answers() -> Vec<SentenceForm> {
             |s, f| {
                 is_spoken(s, f)?;
                 let language = f.name("lang").map_or("", |lang| lang.as_str());
-                let languages = [
-                    "",
-                    "python",
-                    "bash",
-                    "json",
-                    "yaml",
-                    "sql",
-                    "typescript",
-                    "javascript",
-                    "rust",
-                    "go",
-                    "java",
-                    "html",
-                    "css",
-                    "mermaid",
-                    "toml",
-                    "xml",
-                    "shell",
-                ];
-                languages
-                    .contains(&language)
-                    .then(|| json!({"regex": format!("(?mi)^\\s*(?:```|~~~)\\s*{language}")}))
+                // A block may be named by an alias of its language.
+                let names = match language {
+                    "" => return Some(json!({"regex": "(?m)^\\s*(?:```|~~~)"})),
+                    "python" => "python|python3|py",
+                    "bash" | "shell" => "bash|sh|shell|console|zsh",
+                    "yaml" => "yaml|yml",
+                    "javascript" => "javascript|js|jsx",
+                    "typescript" => "typescript|ts|tsx",
+                    "rust" => "rust|rs",
+                    "go" => "go|golang",
+                    "json" | "sql" | "java" | "html" | "css" | "mermaid" | "toml" | "xml" => {
+                        language
+                    }
+                    _ => return None,
+                };
+                Some(json!({"regex": format!("(?mi)^\\s*(?:```|~~~)\\s*(?:{names})(?:\\s|$)")}))
             },
         ),
         form(
@@ -284,10 +290,10 @@ fn answers() -> Vec<SentenceForm> {
             },
         ),
         form(
-            "<answer>?(?:contains|includes) (?:a |at least one )(?:url|link|hyperlink)",
+            "<answer>?(?:contains|includes) (?:a |at least one )(?P<what>url|link|hyperlink)",
             |s, f| {
                 is_spoken(s, f)?;
-                Some(json!({"regex": "https?://\\S"}))
+                Some(json!({"regex": if &f["what"] == "url" { URL } else { LINK }}))
             },
         ),
         // What must not be there, by kind.
@@ -301,8 +307,13 @@ fn answers() -> Vec<SentenceForm> {
     ]
 }
 
+/// An address.
+const URL: &str = r"https?://\S";
+/// An address, or a link of Markdown.
+const LINK: &str = r"https?://\S|\]\([^)\s]+\)";
+
 /// A table in Markdown, HTML or of lines.
-const TABLE: &str = r"(?mi)^\s*\|?\s*:?-{3,}:?\s*\||<table|^\s*[│┃╎]";
+const TABLE: &str = r"(?mi)^\s*\|?\s*:?-{3,}:?\s*\||<table|^\s*[│┃╎][^\n├└]*[│┃╎]\s*$";
 
 /// Forms about files.
 fn files() -> Vec<SentenceForm> {
@@ -359,7 +370,7 @@ fn files() -> Vec<SentenceForm> {
         ),
         // Nothing made or changed.
         form(
-            "does not (?:modify|change|edit|touch|alter)(?: any| the)? (?:project |source |existing )?files?|no (?:project |source |existing )?files? (?:is|are|was|were) (?:modified|changed|edited|touched)",
+            "does not (?:modify|change|edit|touch|alter) (?:any (?:existing |project )?|existing |project )files|no (?:existing |project )?files (?:are|were) (?:modified|changed|edited|touched)",
             |_, _| {
                 Some(
                     json!({"all": [{"not": {"file_changed": "**"}}, {"not": {"file_deleted": "**"}}]}),
@@ -367,7 +378,7 @@ fn files() -> Vec<SentenceForm> {
             },
         ),
         form(
-            "does not (?:create|write) any (?:new )?files?|creates no (?:new )?files|no (?:new )?files? (?:is|are|was|were) (?:created|written)",
+            "does not create any (?:new )?files|creates no (?:new )?files|no (?:new )?files (?:are|were) created",
             |_, _| Some(json!({"not": {"file_created": "**"}})),
         ),
         form(
@@ -416,8 +427,15 @@ fn files() -> Vec<SentenceForm> {
         form(
             "<noun>(?P<l><L>)<kind> (?:is|was|appears|is present|is included|is mentioned) in (?:the )?(?:file )?(?P<p><L>)|(?:adds|appends|puts) <noun>(?P<m><L>)<kind> (?:to|in) (?:the )?(?:file )?(?P<q><L>)",
             |s, f| {
+                let path = path_of(s, f)?;
                 let text = quoted(s, f, "l").or_else(|| quoted(s, f, "m"))?;
-                Some(file_contains(path_of(s, f)?, &text.text))
+                let contains = in_file_or_not(path, text, true, false);
+                // What is added was not there before.
+                Some(if f.name("m").is_some() {
+                    json!({"all": [written(path), contains]})
+                } else {
+                    contains
+                })
             },
         ),
         form(
@@ -507,18 +525,18 @@ fn deeds() -> Vec<SentenceForm> {
             let each = |one: &&SentenceLiteral| Some(json!({"command_run": command(one)?}));
             Some(json!({"all": s.captured(f, "l").iter().map(each).collect::<Option<Vec<_>>>()?}))
         }),
-        form(
-            "does not (?:run|execute) (?:the )?(?:command |shell command |script )?(?P<l><L>)(?: command| script)?|(?:the )?(?:command |script )?(?P<m><L>)(?: command| script)? (?:is|was) (?:not|never) (?:run|executed)",
-            |s, f| Some(json!({"not": {"command_run": command(s.first(f, &["l", "m"])?)?}})),
-        ),
         // Reading.
         form(
             "(?:reads|opens|consults|views) (?:the )?(?:file |contents? of )?(?P<p><L>)(?: file)?|(?:the )?(?:file )?(?P<q><L>) (?:is|was) read",
-            |s, f| Some(json!({"file_read": path_of(s, f)?})),
+            |s, f| Some(json!({"file_read": read_path(path_of(s, f)?)?})),
         ),
         form(
             "(?:reads|opens|consults|views) (?:the )?(?:files )?(?:both )?(?P<p><and>)",
-            |s, f| each_path(s, f, "p", |path| json!({"file_read": path})),
+            |s, f| {
+                let paths = s.paths(f, "p")?;
+                let each = |path: &String| Some(json!({"file_read": read_path(path)?}));
+                Some(json!({"all": paths.iter().map(each).collect::<Option<Vec<_>>>()?}))
+            },
         ),
         form("does not (?:read|open|view) (?:the )?(?:file )?(?P<p><L>)", |s, f| {
             Some(json!({"not": {"file_read": path_of(s, f)?}}))
@@ -556,7 +574,7 @@ fn chinese() -> Vec<SentenceForm> {
             |s, f| Some(json!({"file_unchanged": path_of(s, f)?})),
         ),
         form("(?:读取|阅读)(?:了)?(?:文件)? ?(?P<p><L>) ?(?:文件)?", |s, f| {
-            Some(json!({"file_read": path_of(s, f)?}))
+            Some(json!({"file_read": read_path(path_of(s, f)?)?}))
         }),
         form("(?:运行|执行)(?:了)?(?:命令)? ?(?P<l><L>) ?(?:命令)?", |s, f| {
             Some(json!({"command_run": command(s.one(f, "l")?)?}))
@@ -589,29 +607,12 @@ fn spoken<'s>(skeleton: &'s SentenceSkeleton<'_>, found: &Captures<'_>) -> Optio
     Some(&quoted(skeleton, found, "l")?.text)
 }
 
-/// Returns `None` if the sentence may be about a file rather than about the answer.
+/// Returns `None` if the sentence may be about a file rather than about the answer: only "the answer"
+/// leaves no doubt where a case asks for more than an answer.
 fn is_spoken(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<()> {
-    place(skeleton, found).filter(|place| matches!(place, TextPlace::Answer)).map(|_| ())
-}
-
-/// Where a text must be.
-enum TextPlace {
-    Answer,
-    /// In the answer, or in this file that the case asks for.
-    AnswerOr(String),
-}
-
-/// Returns where a text must be: "the answer" and verbs of speaking leave no doubt.
-fn place(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<TextPlace> {
     let subject = found.name("subject").map(|subject| subject.as_str().trim());
-    if subject == Some("the answer") || subject.is_none() && found.name("verb").is_some() {
-        return Some(TextPlace::Answer);
-    }
-    match &skeleton.context.work {
-        WrittenWork::None => Some(TextPlace::Answer),
-        WrittenWork::File(path) => Some(TextPlace::AnswerOr(path.clone())),
-        WrittenWork::Unnamed => None,
-    }
+    let is_certain = subject == Some("the answer") || skeleton.context.work == WrittenWork::None;
+    is_certain.then_some(())
 }
 
 /// Returns the check that texts are said, or are not.
@@ -621,54 +622,74 @@ fn said(
     group: &str,
     amount: Amount,
 ) -> Option<Value> {
+    is_spoken(skeleton, found)?;
+    // "States the "why"" says what is stated, not its words.
+    let literals = skeleton.captured(found, group);
+    if IS_MEANT.is_match(&found[0]) && literals.iter().any(|one| one.is_words()) {
+        return None;
+    }
     let is_exact = found[0].contains("exact ") || found[0].contains("literal ");
-    texts(skeleton, &skeleton.captured(found, group), amount, is_exact, place(skeleton, found)?)
+    texts(&literals, amount, is_exact)
 }
+
+/// Plain words may follow without a noun that says they are a text.
+static IS_MEANT: LazyLock<Regex> =
+    LazyLock::new(|| regex("(?:^| )(?:the|its|a|an) ⟦[0-9]+⟧(?:$|,| and | or )"));
 
 fn said_chinese(
     skeleton: &SentenceSkeleton<'_>,
     found: &Captures<'_>,
     amount: Amount,
 ) -> Option<Value> {
-    let place = match (&found["zh"], &skeleton.context.work) {
-        ("输出" | "结果", WrittenWork::Unnamed) => return None,
-        ("输出" | "结果", WrittenWork::File(path)) => TextPlace::AnswerOr(path.clone()),
-        _ => TextPlace::Answer,
-    };
-    texts(skeleton, &skeleton.captured(found, "l"), amount, false, place)
+    if matches!(&found["zh"], "输出" | "结果") && skeleton.context.work != WrittenWork::None {
+        return None;
+    }
+    texts(&skeleton.captured(found, "l"), amount, false)
 }
 
-fn texts(
-    _: &SentenceSkeleton<'_>,
-    literals: &[&SentenceLiteral],
-    amount: Amount,
-    is_exact: bool,
-    place: TextPlace,
-) -> Option<Value> {
+/// How a literal is looked for.
+enum LiteralSearch<'l> {
+    Text(&'l str),
+    Pattern(String),
+}
+
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex(r"^[0-9][0-9,]*(?:\.[0-9]+)?$"));
+
+/// Returns how a literal is looked for, in the answer and in files alike.
+fn search(literal: &SentenceLiteral, is_exact: bool) -> LiteralSearch<'_> {
+    let text = literal.text.strip_suffix("()").unwrap_or(&literal.text);
+    // "5" is no part of "15".
+    if NUMBER.is_match(text) {
+        LiteralSearch::Pattern(number_pattern(text))
+    } else if literal.is_words() && !is_exact {
+        // Words in quotes may start a sentence, and are no parts of others.
+        LiteralSearch::Pattern(format!("(?i)\\b{}\\b", regex::escape(text.trim())))
+    } else {
+        LiteralSearch::Text(text)
+    }
+}
+
+/// Returns the check that a literal is in a file, or is not in it though the file is there.
+fn in_file_or_not(path: &str, literal: &SentenceLiteral, is_wanted: bool, is_exact: bool) -> Value {
+    let found = match search(literal, is_exact) {
+        LiteralSearch::Text(text) => json!({"file_contains": {"path": path, "text": text}}),
+        LiteralSearch::Pattern(pattern) => {
+            json!({"file_matches": {"path": path, "pattern": pattern}})
+        }
+    };
+    if is_wanted { found } else { json!({"all": [{"file_exists": path}, {"not": found}]}) }
+}
+
+fn texts(literals: &[&SentenceLiteral], amount: Amount, is_exact: bool) -> Option<Value> {
     if literals.is_empty() || literals.iter().any(|one| one.form == LiteralForm::Tool) {
         return None;
     }
     let is_wanted = amount != Amount::None;
-    let one = |literal: &&SentenceLiteral| {
-        let text = literal.text.strip_suffix("()").unwrap_or(&literal.text);
-        // Words in quotes may start a sentence. Short ones are parts of many others.
-        let bound = if text.chars().count() < 4 { "\\b" } else { "" };
-        let pattern = format!("(?i){bound}{}{bound}", regex::escape(text));
-        let in_answer = match (literal.is_words() && !is_exact, is_wanted) {
-            (true, true) => json!({ "regex": pattern }),
-            (true, false) => json!({ "not_regex": pattern }),
-            (false, true) => json!({ "contains": text }),
-            (false, false) => json!({ "not_contains": text }),
-        };
-        match &place {
-            TextPlace::Answer => in_answer,
-            TextPlace::AnswerOr(path) if is_wanted => {
-                json!({"any": [in_answer, file_contains(path, text)]})
-            }
-            TextPlace::AnswerOr(path) => {
-                json!({"all": [in_answer, {"not": file_contains(path, text)}]})
-            }
-        }
+    let one = |literal: &&SentenceLiteral| match (search(literal, is_exact), is_wanted) {
+        (LiteralSearch::Pattern(pattern), true) => json!({ "regex": pattern }),
+        (LiteralSearch::Pattern(pattern), false) => json!({ "not_regex": pattern }),
+        (LiteralSearch::Text(text), true) => json!({ "contains": text }),
+        (LiteralSearch::Text(text), false) => json!({ "not_contains": text }),
     };
     let mut checks: Vec<Value> = literals.iter().map(one).collect();
     Some(match amount {
@@ -727,8 +748,13 @@ fn number_pattern(number: &str) -> String {
 
 /// Returns the pattern of a heading: of Markdown, bold, numbered or plain.
 fn heading_pattern(text: &str) -> String {
-    let text = regex::escape(text.trim_start_matches(['#', ' ']));
-    format!("(?im)^\\s*(?:#{{1,6}}\\s+|[-*]\\s+|\\d+[.)]\\s+)*[*_]*(?:\\d+[.)]\\s+)?{text}")
+    let text = text.trim_start_matches(['#', ' ']).trim_end();
+    let end = if text.ends_with(char::is_alphanumeric) { "\\b" } else { "" };
+    let text = regex::escape(text);
+    let number = r"(?:\d+[.)]\s+)?";
+    format!(
+        r"(?im)^\s*(?:#{{1,6}}\s+[^\w\n]*{number}{text}{end}|(?:[-*]\s+|\d+[.)]\s+)*[*_]{{1,3}}{number}{text}{end}|{number}{text}\s*:?\s*$)"
+    )
 }
 
 fn json_keys(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, group: &str) -> Option<Value> {
@@ -754,7 +780,8 @@ fn absent_kind(what: &str) -> Option<Value> {
         what if what.starts_with("bullet") => return Some(json!({"items": 0})),
         what if what.starts_with("table") => TABLE,
         "headings" | "headers" => r"(?m)^#{1,6}\s",
-        _ => "https?://",
+        "links" => LINK,
+        _ => URL,
     };
     Some(json!({ "not_regex": pattern }))
 }
@@ -765,6 +792,11 @@ fn path_of<'s>(skeleton: &'s SentenceSkeleton<'_>, found: &Captures<'_>) -> Opti
     is_path(&one.text).then_some(one.text.as_str())
 }
 
+/// Returns the path of a file that is read. The file of a skill may be loaded by a tool instead.
+fn read_path(path: &str) -> Option<&str> {
+    (!path.to_lowercase().ends_with("skill.md")).then_some(path)
+}
+
 /// Returns a path in the folder that is named with it.
 fn placed(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, group: &str) -> Option<String> {
     let path = skeleton.path(found, group)?;
@@ -772,7 +804,7 @@ fn placed(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, group: &str) ->
     let Some(folder) = folder else { return Some(path.to_owned()) };
     let name = folder.text.trim_end_matches('/');
     let is_named = is_folder(&folder.text) || is_folder(&format!("{name}/"));
-    if !is_named || path.contains('/') && !path.starts_with(name) {
+    if !is_named || path.contains('/') && !path.starts_with(&format!("{name}/")) {
         return None;
     }
     Some(if path.starts_with(&format!("{name}/")) {
@@ -847,11 +879,16 @@ fn only_changes(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option
         }
     };
     let globs = skeleton.captured(found, group).iter().map(glob).collect::<Option<Vec<_>>>()?;
-    Some(json!({ "only_changes": globs }))
-}
-
-fn file_contains(path: &str, text: &str) -> Value {
-    json!({"file_contains": {"path": path, "text": text}})
+    let only = json!({ "only_changes": globs });
+    if matches!(group, "p" | "u") {
+        return Some(only);
+    }
+    // "Only a.md is changed" says that it is.
+    let kinds = ["file_changed", "file_created", "file_deleted"];
+    let change = |glob: &String| json!({"any": kinds.map(|kind| json!({ kind: glob }))});
+    let mut checks = vec![only];
+    checks.extend(globs.iter().map(change));
+    Some(json!({ "all": checks }))
 }
 
 fn in_file(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, amount: Amount) -> Option<Value> {
@@ -860,9 +897,9 @@ fn in_file(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>, amount: Amount
     if literals.is_empty() || literals.iter().any(|one| one.form == LiteralForm::Tool) {
         return None;
     }
+    let is_exact = found[0].contains("exact ") || found[0].contains("literal ");
     let one = |literal: &&SentenceLiteral| {
-        let check = file_contains(path, literal.text.strip_suffix("()").unwrap_or(&literal.text));
-        if amount == Amount::None { json!({ "not": check }) } else { check }
+        in_file_or_not(path, literal, amount != Amount::None, is_exact)
     };
     let mut checks: Vec<Value> = literals.iter().map(one).collect();
     Some(match amount {
@@ -905,13 +942,67 @@ fn tool_name(literal: &SentenceLiteral, found: &Captures<'_>) -> Option<String> 
     (!says_use || is_known_tool(name) || name.contains('_')).then(|| name.to_owned())
 }
 
+/// Programs that nothing else is called like.
+const PROGRAMS: [&str; 44] = [
+    "npm",
+    "npx",
+    "pnpm",
+    "yarn",
+    "node",
+    "deno",
+    "bun",
+    "cargo",
+    "rustc",
+    "git",
+    "gh",
+    "python",
+    "python3",
+    "pip",
+    "pip3",
+    "pytest",
+    "ruff",
+    "mypy",
+    "uv",
+    "go",
+    "mvn",
+    "gradle",
+    "dotnet",
+    "docker",
+    "kubectl",
+    "helm",
+    "terraform",
+    "bash",
+    "sh",
+    "curl",
+    "wget",
+    "grep",
+    "sed",
+    "awk",
+    "jq",
+    "ls",
+    "rm",
+    "cat",
+    "tsc",
+    "eslint",
+    "jest",
+    "vitest",
+    "bundle",
+    "aws",
+];
+
 /// Returns the pattern of a command that is run: its words, wherever they stand in a line.
 fn command(literal: &SentenceLiteral) -> Option<String> {
     let text = literal.text.trim();
-    let is_script = is_path(text);
-    // "Runs `parse_date`" may mean a function.
-    let is_line = literal.form != LiteralForm::Bare && !text.ends_with("()");
-    if literal.form == LiteralForm::Tool || !(is_script || is_line) {
+    let is_known = text.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&word));
+    let is_command = match literal.form {
+        // "Runs `parse_date`" may mean a function.
+        LiteralForm::Code => is_known || text.contains([' ', '/', '.']) && !text.ends_with("()"),
+        // "Runs "the tests"" says what for.
+        LiteralForm::Quoted => is_known,
+        LiteralForm::Bare => is_path(text),
+        LiteralForm::Tool => false,
+    };
+    if !is_command {
         return None;
     }
     let words: Vec<String> = text.split_whitespace().map(regex::escape).collect();

@@ -32,7 +32,7 @@ static ACTIVE: LazyLock<Regex> = LazyLock::new(|| {
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?ix)^(?:(?:the\s)?(?:agent|assistant|model|claude)\s)?(?P<not>(?:does|did|should|must)\snot\s|never\s)?(?:should\s|must\s)?
-        (?:reads?|opens?|opened|loads?|loaded)\s(?:the\s)?(?:file\s)?`?(?:[a-z0-9_.@-]+/)*(?P<name>[a-z0-9][a-z0-9_-]*)/skill\.md`?\.?$",
+        (?:reads?|opens?|opened|loads?|loaded)\s(?:the\s)?(?:file\s)?`?(?:(?:[a-z0-9_.@-]+/)*(?P<name>[a-z0-9][a-z0-9_-]*)/)?(?P<skill_file>skill\.md)`?\.?$",
     )
 });
 
@@ -65,11 +65,18 @@ pub(super) fn skill_check(sentence: &str, context: &SentenceContext) -> Option<V
     }
     let plain = PASSIVE.captures(sentence).or_else(|| FILE.captures(sentence));
     let is_active = plain.is_none();
+    let is_file = plain.as_ref().is_some_and(|found| found.name("skill_file").is_some());
     let found = plain.or_else(|| ACTIVE.captures(sentence))?;
     let group = |name: &str| found.name(name).map(|text| text.as_str());
     // "Loads the skill" has no name but the word.
     let name = group("name").filter(|name| !name.eq_ignore_ascii_case("skill"));
     let has_word = group("word").is_some() || name != group("name");
+    let is_certain = |name: &str| {
+        name.contains(['-', '_', ':'])
+            || group("quote").is_some()
+            || is_file
+            || context.is_skill(name)
+    };
     // "Uses memory" may mean many things.
     let is_told = |name: &str| {
         let is_marked = name.contains(['-', '_', ':']) || group("quote").is_some();
@@ -77,7 +84,8 @@ pub(super) fn skill_check(sentence: &str, context: &SentenceContext) -> Option<V
     };
     let name = match name {
         Some(name) if NOT_NAMES.contains(&name.to_lowercase().as_str()) => return None,
-        Some(name) if is_active && !is_told(name) => return None,
+        // "The expected skill" names none.
+        Some(name) if !is_certain(name) || is_active && !is_told(name) => return None,
         Some(name) => name.to_owned(),
         None if is_active && !has_word => return None,
         None => context.skill.clone()?,
@@ -103,7 +111,8 @@ mod tests {
                 "Answered without invoking ferry-times",
                 json!({"not": {"skill_loaded": "ferry-times"}}),
             ),
-            ("Invokes the bus skill", json!({"skill_loaded": "bus"})),
+            ("Invokes the `bus` skill", json!({"skill_loaded": "bus"})),
+            ("Reads SKILL.md", json!({"skill_loaded": "ferry-times"})),
             ("Reads skills/tide/SKILL.md", json!({"skill_loaded": "tide"})),
             ("The skill should not trigger", json!({"not": {"skill_loaded": "ferry-times"}})),
             ("Uses `tide`", json!({"skill_loaded": "tide"})),
@@ -112,6 +121,10 @@ mod tests {
         }
         for sentence in [
             "Uses tide",
+            "Invokes the bus skill",
+            "The expected skill was triggered",
+            "Every skill was loaded",
+            "The matching skill was not triggered",
             "Selects bus-times",
             "Uses the appropriate skill",
             "Loads the skill only when needed",

@@ -101,8 +101,9 @@ static VERBS: LazyLock<HashMap<String, (String, String)>> = LazyLock::new(|| {
 /// What the answer is called, and what may also be a file.
 static SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?x)^(?:the\s)?(?:(?:agent|assistant|model|skill)(?:'s|’s)\s)?(?:final\s|generated\s|chat\s)?
-        (?:(?P<answer>answer|response|reply|response\stext|message)|(?P<output>output(?:\stext)?))\s(?P<rest>.+)$",
+        r"(?x)^(?:the\s)?(?:(?:agent|assistant|model|skill)(?:'s|’s)\s)?(?:
+        (?P<answer>(?:final\s|generated\s|chat\s)?(?:answer|response|reply|response\stext)|(?:final|chat)\smessage)
+        |(?:final\s|generated\s)?(?P<output>output(?:\stext)?))\s(?P<rest>.+)$",
     )
 });
 /// The agent as a subject, which may be left out.
@@ -137,6 +138,9 @@ fn predicate(text: &str) -> Option<String> {
             "should" | "must" | "will" | "shall" | "does" | "did" | "do" => {
                 words.next();
                 if words.peek() == Some(&"not") {
+                    if is_negative {
+                        return None;
+                    }
                     is_negative = true;
                 } else {
                     continue;
@@ -147,9 +151,16 @@ fn predicate(text: &str) -> Option<String> {
             }
             "doesn't" | "didn't" | "don't" | "mustn't" | "shouldn't" | "won't" | "never"
             | "cannot" => {
+                if is_negative {
+                    return None;
+                }
                 is_negative = true;
             }
             "avoids" | "without" | "avoid" => {
+                // "Should not avoid mentioning it"
+                if is_negative {
+                    return None;
+                }
                 is_negative = true;
                 is_gerund = true;
             }
@@ -191,6 +202,9 @@ mod tests {
             ("⟦0⟧ was created", "⟦0⟧ was created"),
             ("the reply has exactly 2 lines", "the answer has exactly 2 lines"),
             ("read ⟦0⟧", "reads ⟦0⟧"),
+            ("the final message mentions ⟦0⟧", "the answer mentions ⟦0⟧"),
+            ("the message starts with ⟦0⟧", "the message starts with ⟦0⟧"),
+            ("should not avoid mentioning ⟦0⟧", "should not avoid mentioning ⟦0⟧"),
         ] {
             assert_eq!(in_one_form(text), wanted, "{text}");
         }

@@ -12,5 +12,5 @@ pub mod rate;
 
 pub use fit::{CalibrateError, CalibratedJudge, LabelCalibration, LabelledAnswer, calibrate};
 pub use labels::{Label, LabelError, LabelFile};
-pub use own_scores::{MIN_OWN_LABELS, OWN_SCORES_VERSION, OwnScores};
+pub use own_scores::{MIN_OWN_LABELS, OwnScores};
 pub use rate::{JudgeCalibration, RunCalibration};

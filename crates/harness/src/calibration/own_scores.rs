@@ -2,15 +2,17 @@
 //! them and no longer on known answers: they are of the cases that it really judges.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::fit::CalibratedJudge;
 use crate::judge::Verdict;
-use crate::judge::fitness::{KnownScore, KnownScores};
+use crate::judge::fitness::{JudgeFitness, KnownScore, KnownScores};
 use crate::outcome::CaseStep;
 use selftest_stats::score::Score;
+use selftest_text::digest;
 
 /// Version of the file. Incremented when a key changes its meaning or is removed.
-pub const OWN_SCORES_VERSION: u32 = 1;
+const OWN_SCORES_VERSION: u32 = 1;
 
 /// Minimum number of labels, with or without a reference, for bounds of their own.
 pub const MIN_OWN_LABELS: usize = 30;
@@ -23,14 +25,29 @@ pub struct OwnScores {
     pub version: u32,
     /// The judge that they are of.
     pub judge: CalibratedJudge,
+    /// Digest of the scales on which it scored; empty for one that gives verdicts. Scores on other
+    /// scales are other numbers.
+    pub scales_digest: String,
     /// The scores with the labels.
     pub scores: KnownScores,
 }
 
 impl OwnScores {
     /// Creates an empty list.
-    pub fn new(judge: CalibratedJudge) -> Self {
-        Self { version: OWN_SCORES_VERSION, judge, scores: KnownScores::default() }
+    pub fn new(judge: CalibratedJudge, fitness: Option<&JudgeFitness>) -> Self {
+        Self {
+            version: OWN_SCORES_VERSION,
+            judge,
+            scales_digest: scales_digest(fitness),
+            scores: KnownScores::default(),
+        }
+    }
+
+    /// Returns true if they are of this judge with these scales.
+    pub fn are_of(&self, judge: &CalibratedJudge, fitness: Option<&JudgeFitness>) -> bool {
+        self.version == OWN_SCORES_VERSION
+            && self.judge.difference_from(judge).is_none()
+            && self.scales_digest == scales_digest(fitness)
     }
 
     /// Adds a labelled answer. One without a score of the judge is left out.
@@ -56,6 +73,11 @@ impl OwnScores {
         let count = |has_reference| self.scores.of(has_reference).len();
         count(true).max(count(false)) >= MIN_OWN_LABELS
     }
+}
+
+fn scales_digest(fitness: Option<&JudgeFitness>) -> String {
+    let scales = fitness.and_then(|fitness| fitness.scales.as_ref());
+    scales.map(|scales| digest::json_sha256_hex(json!(scales))).unwrap_or_default()
 }
 
 /// Returns the lowest overall score of the steps, also of those that the judge left undecided. Returns

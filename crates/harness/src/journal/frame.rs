@@ -1,11 +1,18 @@
-//! The line format of journal records: a checksum followed by the JSON text.
+//! The line format of journal records: a checksum, a mark, and the JSON text.
 //!
-//! Serialised JSON contains no line break, so that a record ends at its line break. Pure.
+//! The mark says whether all before the record was known to be on disk when it was written. Serialised
+//! JSON contains no line break, so that a record ends at its line break. Pure.
 
 use serde::Serialize;
 
-/// Length of the prefix: the hexadecimal digits of the checksum and a space.
+/// Length of the prefix: the hexadecimal digits of the checksum and a mark.
 const CHECKSUM: usize = 9;
+
+/// Mark of a record before which something may not have been synced.
+const UNSYNCED: u8 = b' ';
+
+/// Mark of a record before which all was synced. Differs from the other in several bits.
+const SYNCED: u8 = b'=';
 
 /// Initial capacity in bytes; holds most records without growing.
 const USUAL_LENGTH: usize = 32 * 1024;
@@ -13,7 +20,7 @@ const USUAL_LENGTH: usize = 32 * 1024;
 /// Encodes a record as a line.
 pub(super) fn encode_record(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(USUAL_LENGTH);
-    line.resize(CHECKSUM, b' ');
+    line.resize(CHECKSUM, UNSYNCED);
     serde_json::to_writer(&mut line, record)?;
     let checksum = format!("{:08x}", crc32fast::hash(&line[CHECKSUM..]));
     line[..CHECKSUM - 1].copy_from_slice(checksum.as_bytes());
@@ -21,10 +28,25 @@ pub(super) fn encode_record(record: &impl Serialize) -> serde_json::Result<Vec<u
     Ok(line)
 }
 
+/// Marks an encoded record: all that the file has before it was synced.
+pub(super) fn mark_synced(line: &mut [u8]) {
+    if let Some(mark) = line.get_mut(CHECKSUM - 1) {
+        *mark = SYNCED;
+    }
+}
+
+/// Returns true if all before a complete record was synced when it was written.
+fn follows_sync(line: &[u8]) -> bool {
+    line.get(CHECKSUM - 1) == Some(&SYNCED)
+}
+
 /// Returns the text of a record if its line is complete.
 pub(super) fn decode_record(line: &[u8]) -> Option<&[u8]> {
     let (checksum, text) = line.split_at_checked(CHECKSUM)?;
-    let checksum = checksum.strip_suffix(b" ")?;
+    let (mark, checksum) = checksum.split_last()?;
+    if ![UNSYNCED, SYNCED].contains(mark) {
+        return None;
+    }
     // Only the form that the writer produces: `from_str_radix` also accepts `+` and upper case.
     if !checksum.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
@@ -48,23 +70,27 @@ pub(super) struct JournalFrames<'a> {
 /// follow, which an interrupted write cannot cause.
 ///
 /// A loss of power can leave zeros in the part of a file that was not synced yet, also before parts
-/// that reached the disk. No record contains one, so that all from there on counts as torn.
+/// that reached the disk. No record contains one, so that all from there on counts as torn, unless a
+/// later record was written when the zeros were synced already: then they are damage too.
 pub(super) fn split_records(bytes: &[u8]) -> Result<JournalFrames<'_>, usize> {
     let mut frames = JournalFrames { texts: Vec::new(), length: 0, torn: 0 };
     let mut position = 0;
-    let mut damaged = None;
+    // The first damaged line, and whether it has zeros.
+    let mut damaged: Option<(usize, bool)> = None;
     for (line, number) in lines(bytes).zip(1..) {
         position += line.len();
-        match line.strip_suffix(b"\n").and_then(decode_record) {
-            // Damage at the end is an interrupted write; it is an error only if a complete record
-            // follows.
-            Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
-            None if damaged.is_none() && memchr::memchr(0, line).is_some() => break,
-            Some(text) => {
+        match (line.strip_suffix(b"\n").and_then(decode_record), damaged) {
+            (Some(text), None) => {
                 frames.texts.push((number, text));
                 frames.length = position;
             }
-            None => damaged = damaged.or(Some(number)),
+            // Damage at the end is an interrupted write; it is an error only if a complete record
+            // follows.
+            (Some(_), Some((first, has_zeros))) if !has_zeros || follows_sync(line) => {
+                return Err(first);
+            }
+            (None, None) => damaged = Some((number, memchr::memchr(0, line).is_some())),
+            (_, Some(_)) => {}
         }
     }
     frames.torn = bytes.len() - frames.length;
@@ -113,6 +139,27 @@ mod tests {
             assert_eq!(found.texts.len(), usize::from(zeros.start >= second), "{zeros:?}");
             assert_eq!(found.length + found.torn, whole.len());
         }
+    }
+
+    #[test]
+    fn zeros_in_what_was_synced_are_damage() {
+        let mut file = file(&["one", "two", "three", "four"]);
+        let breaks = file.iter().zip(1..).filter(|(byte, _)| **byte == b'\n');
+        let ends: Vec<usize> = breaks.map(|(_, end)| end).collect();
+        let (second, third) = (ends[0], ends[1]);
+        let before = split_records(&file).unwrap().texts.len();
+        mark_synced(&mut file[second..]);
+        assert_eq!(split_records(&file).unwrap().texts.len(), before);
+        // One zero in the second record: the others do not say that it was synced.
+        file[second + CHECKSUM + 1] = 0;
+        assert_eq!(split_records(&file).unwrap().texts.len(), 1);
+        mark_synced(&mut file[third..]);
+        assert_eq!(split_records(&file), Err(2));
+        // Any later record says so for all before it.
+        file[third + CHECKSUM + 1] = 0;
+        assert_eq!(split_records(&file).unwrap().texts.len(), 1);
+        mark_synced(&mut file[ends[2]..]);
+        assert_eq!(split_records(&file), Err(2));
     }
 
     #[test]

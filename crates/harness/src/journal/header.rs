@@ -11,7 +11,7 @@ use crate::sut::namespace::{RunId, TaskGroupId};
 
 /// Version of the journal format. Incremented with every change; journals live only as long as
 /// their run.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// SHA-256 of the inputs that decide a run's results, keyed by their names in messages. If one
 /// differs, the finished cases do not fit the resumed run.

@@ -2,6 +2,7 @@
 //! that an interrupted measurement resumes where it stopped. Works for any serialisable record;
 //! unlike a run's journal the file has no header, and its name identifies what it belongs to.
 
+use std::fs::TryLockError;
 use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ pub struct RecordFile<T> {
 
 impl<T: Serialize + DeserializeOwned> RecordFile<T> {
     /// Opens the file and reads its records. A torn record at the end is cut off. A file that is
-    /// damaged otherwise, or that another version wrote, starts over.
+    /// damaged otherwise, or that another version wrote, starts over. A file that another process has
+    /// open is refused.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<T>)> {
         Self::open_on(Arc::new(SystemDisk), path)
     }
@@ -36,6 +38,15 @@ impl<T: Serialize + DeserializeOwned> RecordFile<T> {
             disk.create_folder(folder)?;
         }
         let file = disk.open(path, OpenMode::Create)?;
+        // Two writers would cut and write over each other's records.
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let why = format!("another process is writing {}", path.display());
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
         let mut bytes = Vec::new();
         file.reader()?.read_to_end(&mut bytes)?;
         // One unreadable record invalidates the file: another version wrote it.
@@ -92,12 +103,27 @@ mod tests {
         let (mut records, read) = RecordFile::<String>::open(&path).unwrap();
         assert_eq!(read, ["one"], "the second one is torn");
         records.append(&"three".to_owned()).unwrap();
+        drop(records);
         assert_eq!(RecordFile::<String>::open(&path).unwrap().1, ["one", "three"]);
 
         // Another version kept something else, or the disk is damaged.
         assert_eq!(RecordFile::<u32>::open(&path).unwrap().1, [0_u32; 0]);
         assert_eq!(fs::read(&path).unwrap(), b"");
-        records.finish().unwrap();
+        RecordFile::<u32>::open(&path).unwrap().0.finish().unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_has_one_writer() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("records");
+        let (mut records, _) = RecordFile::<String>::open(&path).unwrap();
+        records.append(&"one".to_owned()).unwrap();
+        let refused = RecordFile::<String>::open(&path).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(refused.to_string().contains(&path.display().to_string()), "{refused}");
+        records.append(&"two".to_owned()).unwrap();
+        drop(records);
+        assert_eq!(RecordFile::<String>::open(&path).unwrap().1, ["one", "two"]);
     }
 }

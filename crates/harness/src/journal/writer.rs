@@ -60,6 +60,8 @@ struct JournalState {
     path: PathBuf,
     /// Bytes up to the end of the last complete record.
     length: u64,
+    /// Bytes that are known to be on disk.
+    synced: u64,
     /// True if something was written since the last sync.
     has_unsynced: bool,
     is_closed: bool,
@@ -198,10 +200,15 @@ impl EventLog for Journal {
 
 impl JournalState {
     fn new(disk: Arc<dyn Disk>, file: Arc<dyn OpenFile>, path: PathBuf, length: u64) -> Self {
-        Self { disk, file, path, length, has_unsynced: false, is_closed: false, fault: None }
+        let (has_unsynced, is_closed) = (false, false);
+        // What another process wrote may not be on disk yet.
+        Self { disk, file, path, length, synced: 0, has_unsynced, is_closed, fault: None }
     }
 
-    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+    fn write(&mut self, line: &mut [u8]) -> io::Result<()> {
+        if self.length > 0 && self.synced == self.length {
+            frame::mark_synced(line);
+        }
         let written = self.file.append(line);
         if written.is_ok() {
             self.length += line.len() as u64;
@@ -266,7 +273,7 @@ impl SharedJournal {
         if state.fault.is_some() {
             return;
         }
-        let written = line.map_err(io::Error::other).and_then(|line| state.write(&line));
+        let written = line.map_err(io::Error::other).and_then(|mut line| state.write(&mut line));
         let was_fresh = state.has_unsynced;
         match written {
             Ok(()) => state.has_unsynced = true,
@@ -305,12 +312,16 @@ impl SharedJournal {
     ) -> MutexGuard<'a, JournalState> {
         state.has_unsynced = false;
         // The lock is released during the sync, so that appends do not wait for the disk.
-        let file = Arc::clone(&state.file);
+        let (file, length) = (Arc::clone(&state.file), state.length);
         drop(state);
         let kept = file.sync();
         let mut state = self.lock();
         match kept {
-            Ok(()) => state.stay_in_place(),
+            Ok(()) => {
+                // A file that was written again meanwhile was synced as a whole.
+                state.synced = state.synced.max(length);
+                state.stay_in_place();
+            }
             Err(_) => state.record_error(kept),
         }
         state
@@ -402,6 +413,28 @@ mod tests {
     }
 
     #[test]
+    fn a_zero_in_what_was_synced_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, sync) = (Arc::new(SystemDisk), JournalSync::OnRequest);
+        let journal = Journal::create_on(disk, folder.path(), &header(), sync).unwrap();
+        let (path, cases) = (journal.path(), cases());
+        keep(&journal, &cases[0]);
+        journal.sync();
+        keep(&journal, &cases[1]);
+        drop(journal);
+        let mut bytes = fs::read(&path).unwrap();
+        let first = bytes.iter().position(|&byte| byte == b'\n').unwrap();
+        bytes[first + 20] = 0;
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(recover(&path), Err(JournalError::Damaged { line: 2, .. })));
+        // Zeros at the end are what was not synced.
+        let second = first + 1 + bytes[first + 1..].iter().position(|&it| it == b'\n').unwrap();
+        bytes[second + 20..].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(recover(&path).unwrap().cases.len(), 0);
+    }
+
+    #[test]
     fn a_journal_of_another_version_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.journal");
@@ -411,8 +444,8 @@ mod tests {
         };
         let mut begun = serde_json::json!({ "begun": header() });
         begun["begun"]["version"] = 99.into();
-        assert!(write(begun.clone()).contains("version 99, expected 1"));
-        begun["begun"]["version"] = 1.into();
+        assert!(write(begun.clone()).contains("version 99, expected 2"));
+        begun["begun"]["version"] = 2.into();
         begun["begun"]["selftest_version"] = "9.9.9".into();
         assert!(write(begun).contains("is of selftest 9.9.9"));
         assert!(write(serde_json::json!({ "a": 1 })).contains("is not the journal of a run"));

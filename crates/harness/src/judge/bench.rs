@@ -520,7 +520,9 @@ pub fn report(
         estimate(&scored)
     };
     let pairs = |known: &[KnownScore]| -> Vec<(f64, bool)> {
-        known.iter().map(|known| (known.score, known.is_good)).collect()
+        // Form ranks no answers: what it decides says nothing of the judge.
+        let judged = known.iter().filter(|known| !known.is_certain);
+        judged.map(|known| (known.score, known.is_good)).collect()
     };
     let mut all = pairs(with);
     if matches!(by, ScoredBy::Verdicts) {
@@ -528,7 +530,7 @@ pub fn report(
     }
     let overlap: Vec<(f64, bool)> = answers
         .iter()
-        .filter(|answer| answer.has_reference)
+        .filter(|answer| answer.has_reference && answer.certain.is_none())
         .map(|answer| (answer.overlap, answer.is_good()))
         .collect();
     let scored = answers.iter().filter(|answer| answer.judgement.verdict.card().is_some()).count();

@@ -8,7 +8,7 @@ use super::judge_settings::JudgeMethod;
 use super::known_answers::AnswerSet;
 use super::scale::JudgeScales;
 use selftest_stats::score::{Score, Threshold};
-use selftest_stats::{RISK_CONFIDENCE, RiskBounds, SettledCount, SettledVerdicts};
+use selftest_stats::{RISK_CONFIDENCE, RiskBounds};
 
 /// A share or an area with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -131,8 +131,8 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl DecisionBand {
-    /// Chooses the bounds on known scores. An answer that passes also reaches the threshold, and one
-    /// that fails does not.
+    /// Chooses the bounds on known scores, without answers that form decides: a project may have none
+    /// of them. An answer that passes also reaches the threshold, and one that fails does not.
     ///
     /// Rules find faults; that they find none is no proof, however often it was true of known answers.
     /// So scores of rules alone pass nothing.
@@ -144,18 +144,7 @@ impl DecisionBand {
     ) -> Self {
         let judged = known.iter().filter(|known| !known.is_certain);
         let judged: Vec<(f64, bool)> = judged.map(|known| (known.score, known.is_good)).collect();
-        let settled = |passes: bool| {
-            let all =
-                known.iter().filter(|known| known.is_certain && (known.score > 0.5) == passes);
-            let (mut verdicts, mut wrong) = (0, 0);
-            for known in all {
-                verdicts += 1;
-                wrong += u64::from(known.is_good != passes);
-            }
-            SettledCount { verdicts, wrong }
-        };
-        let settled = SettledVerdicts { passes: settled(true), fails: settled(false) };
-        let mut bounds = RiskBounds::fit(&judged, settled, max_wrong);
+        let mut bounds = RiskBounds::fit(&judged, max_wrong);
         if source == ScoreSource::RulesAlone {
             bounds.passes_from = None;
         }
@@ -225,6 +214,7 @@ impl DecisionBand {
             (Some(_), Some(_)) => "of its passes and of its fails",
             (Some(_), None) => "its scores only pass answers; of its passes",
             (None, Some(_)) => "its scores only fail answers; of its fails",
+            (None, None) if self.certain > 0 => return "decides only what form decides".to_owned(),
             (None, None) => return "decides nothing".to_owned(),
         };
         let known = if self.is_own { "its labelled answers" } else { "known answers" };
@@ -232,7 +222,7 @@ impl DecisionBand {
             "decides {share:.0} % of {known}{certain}; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
             100.0 * self.max_wrong,
             100.0 * RISK_CONFIDENCE,
-            self.of
+            self.of - self.certain
         )
     }
 
@@ -557,6 +547,7 @@ mod tests {
         }));
         let band = DecisionBand::choose(known.of(true), ScoreSource::Model, 0.1, threshold());
         assert_eq!((band.decided, band.certain, band.of), (210, 50, 250));
+        assert!(band.promise().ends_with("(80 %, n = 200)"), "{}", band.promise());
         assert!(band.promise().starts_with("decides 84 % of known answers (20 % by form); of its"));
         let rules = DecisionBand::choose(known.of(true), ScoreSource::RulesAlone, 0.1, threshold());
         assert_eq!((rules.passes_from, rules.certain, rules.decided), (None, 50, 130));

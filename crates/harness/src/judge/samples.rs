@@ -49,7 +49,7 @@ pub(super) fn mean_card(
         reasoning,
         questions: Vec::new(),
         expectations: Vec::new(),
-        is_certain: false,
+        is_certain: !cards.is_empty() && cards.iter().all(|card| card.is_certain),
     })
 }
 

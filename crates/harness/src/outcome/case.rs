@@ -428,7 +428,7 @@ impl CaseResult {
             && self.steps.iter().all(|step| step.status_mismatch().is_none())
             && self.first_check_with(CheckOutcome::Failed).is_none()
             && !self.is_decided_by_checks()
-            && self.steps.iter().any(|step| step.overall().is_some())
+            && self.steps.iter().any(CaseStep::is_scored_by_judge)
     }
 
     /// Returns true if these scores of a step would pass.
@@ -492,6 +492,11 @@ impl CaseStep {
     /// Returns the overall score of this step as computed by the harness, if it has one.
     pub fn overall(&self) -> Option<Score> {
         self.card().map(|card| card.overall)
+    }
+
+    /// Returns true if a judge gave the scores, and not form alone.
+    fn is_scored_by_judge(&self) -> bool {
+        self.card().is_some_and(|card| !card.is_certain)
     }
 
     /// Returns the scores of this step, if it has any.

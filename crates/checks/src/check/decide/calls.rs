@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::skill::{changes_files, contains_path};
+use super::skill::{changes_files, contains_path, mentions_path};
 use super::{FactStatement, quote_name};
 use crate::check::{CheckObservation, CheckText, CommandRunCheck, ObservedToolCall};
 use selftest_text::wording::plural;
@@ -18,13 +18,62 @@ const COMMAND_KEYS: [&str; 6] = ["command", "cmd", "commands", "script", "comman
 /// What is reported by adapters that observe tools.
 const TOOLS: &str = "calls of tools";
 
+/// Keys of paths in the arguments of a tool. A title stands in for the arguments of agents that report
+/// none.
+const PATH_KEYS: [&str; 16] = [
+    "path",
+    "file_path",
+    "paths",
+    "file",
+    "files",
+    "pattern",
+    "title",
+    "absolute_path",
+    "relative_path",
+    "filePath",
+    "file_paths",
+    "filename",
+    "target_file",
+    "notebook_path",
+    "uri",
+    "locations",
+];
+
+/// Compiles a pattern of this module.
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is a constant, and a test compiles it")
+}
+
+/// What stands before the program in a part of a line.
+static BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"^(?:[\s({!'"]+|(?:sudo|time|then|do|else|if|while|exec|command)\s+|(?:\S*/)?(?:bash|sh|zsh)\s+-[a-z]*c\s+|[A-Za-z_][A-Za-z0-9_]*=\S*\s+)+"#,
+    )
+});
 /// Programs that show what is in a file.
 static READERS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?:^|[\s;&|(/])(?:cat|head|tail|less|more|sed|grep|rg|awk|bat|nl|jq|yq|strings|xxd|type|Get-Content)\s",
+    pattern(
+        r"^(?:\S*/)?(?:(?:cat|head|tail|less|more|bat|nl|strings|xxd|type|Get-Content)|(?P<first>sed|grep|rg|awk|jq|yq))(?P<rest>\s.*)?$",
     )
-    .expect("the pattern is a constant, and a test compiles it")
 });
+/// Programs that show no content of files.
+static OTHERS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:(?:\S*/)?(?:rm|rmdir|mkdir|touch|ls|pwd|cd|echo|printf|chmod|chown|cp|mv|ln|true|false|sleep|date|which|whoami|export|test|\[|tree|kill|ps|exit|fi|done|esac|git\s+(?:status|add|commit|push|branch|checkout|switch|init|rm|mv))(?:[\s\])]|$)|#|$)",
+    )
+});
+/// Programs that build and test. What they read they do not show, unless it is named.
+static BUILDERS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:\S*/)?(?:npm|pnpm|yarn|cargo|make|pytest|go|mvn|gradle|pip|pip3|uv|docker|apt|apt-get|brew)(?:\s|$)",
+    )
+});
+/// Several files, a folder, or one that a variable names.
+static SEVERAL: LazyLock<Regex> = LazyLock::new(|| pattern(r"[*?$]|(?:^|\s)\.{1,2}/?(?:\s|$)"));
+static RECURSIVE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\s(?:-[A-Za-z]*[rR]|--recursive)"));
+static IN_PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\s(?:-i|--in-place)"));
+/// Redirections that name no file.
+static REDIRECTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]*>&[0-9-]|&>"));
 
 pub(in crate::check) fn command_run(
     wanted: &CommandRunCheck,
@@ -34,8 +83,21 @@ pub(in crate::check) fn command_run(
         return FactStatement::not_reported(TOOLS);
     };
     let shown = quote_name(wanted.matches.as_str());
-    let lines = calls.iter().filter_map(command_line);
-    let ran: Vec<String> = lines.filter(|line| wanted.matches.find(line).is_some()).collect();
+    let (mut ran, mut unseen) = (Vec::new(), 0u64);
+    for call in calls {
+        match shell_call(call) {
+            ShellCall::Runs(line) if wanted.matches.find(&line).is_some() => ran.push(line),
+            ShellCall::Unseen => unseen += 1,
+            ShellCall::Runs(_) | ShellCall::Other => {}
+        }
+    }
+    let count = ran.len() as u64;
+    let holds = wanted.bounds.contains(count);
+    // Each of the others may have matched.
+    if (1..=unseen).any(|more| wanted.bounds.contains(count + more) != holds) {
+        let calls = plural(unseen, "call");
+        return FactStatement::undecided(format!("what {calls} ran is not reported"));
+    }
     let fact = match ran.as_slice() {
         [] => format!("runs no command that matches {shown}"),
         [one] => format!("runs {}, which matches {shown}", quote_name(one)),
@@ -43,7 +105,7 @@ pub(in crate::check) fn command_run(
             format!("runs a command that matches {shown} {}", plural(several.len() as u64, "time"))
         }
     };
-    let statement = FactStatement::new(wanted.bounds.contains(ran.len() as u64), fact);
+    let statement = FactStatement::new(holds, fact);
     if wanted.bounds.limits() == (Some(1), None) {
         statement
     } else {
@@ -57,44 +119,177 @@ pub(in crate::check) fn file_read(path: &CheckText, seen: &CheckObservation<'_>)
     };
     let name = quote_name(path.as_str());
     let path = path.as_str().trim_start_matches("./");
-    match calls.iter().find(|call| reads(call, path)) {
-        Some(call) => {
-            FactStatement::new(true, format!("reads {name} with {}", quote_name(&call.name)))
+    let mut unclear = 0u64;
+    for call in calls {
+        match reading(call, path) {
+            FileReading::Reads => {
+                let tool = quote_name(&call.name);
+                return FactStatement::new(true, format!("reads {name} with {tool}"));
+            }
+            FileReading::Unclear => unclear += 1,
+            FileReading::No => {}
         }
-        None => FactStatement::new(false, format!("does not read {name}")),
     }
+    if unclear > 0 {
+        let calls = plural(unclear, "call");
+        return FactStatement::undecided(format!("whether {calls} read {name} is not reported"));
+    }
+    FactStatement::new(false, format!("does not read {name}"))
 }
 
-fn reads(call: &ObservedToolCall, path: &str) -> bool {
-    match command_line(call) {
-        Some(line) => READERS.is_match(&line) && contains_path(&line.replace('\\', "/"), path),
-        None => !changes_files(&call.name) && super::skill::mentions_path(&call.arguments, path),
-    }
+/// Whether a call reads a file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FileReading {
+    No,
+    Unclear,
+    Reads,
 }
 
-/// Returns the command that a call runs; `None` if it runs none.
-fn command_line(call: &ObservedToolCall) -> Option<String> {
+fn reading(call: &ObservedToolCall, path: &str) -> FileReading {
     let tool = call.name.to_lowercase();
-    let is_shell = SHELLS.iter().any(|part| tool.contains(part));
     let arguments = &call.arguments;
+    match shell_call(call) {
+        ShellCall::Runs(line) => return line_reading(&line.replace('\\', "/"), path),
+        ShellCall::Unseen => return FileReading::Unclear,
+        ShellCall::Other => {}
+    }
+    let is_view = arguments["command"] == "view";
+    if tool.contains("skill") || changes_files(&call.name) && !is_view {
+        return FileReading::No;
+    }
+    let is_reader = ["read", "view", "open", "grep"].iter().any(|part| tool.contains(part));
+    let names = |value: &Value| mentions_path(value, path);
+    match arguments {
+        Value::Object(members) if !members.is_empty() => {
+            let has = |key: &&str| members.get(*key).is_some();
+            let greps = tool.contains("grep");
+            let is_editing = members.get("command").is_some_and(Value::is_string) && !is_view;
+            if is_editing {
+                FileReading::No
+            } else if PATH_KEYS.iter().any(|key| {
+                // What is searched for is no file.
+                !(greps && *key == "pattern") && members.get(*key).is_some_and(names)
+            }) {
+                FileReading::Reads
+            } else if greps {
+                // In a folder, or everywhere.
+                let folder = members.get("path").and_then(Value::as_str).unwrap_or_default();
+                let is_elsewhere = folder.rsplit('/').next().is_some_and(|it| it.contains('.'));
+                if is_elsewhere && folder != "." { FileReading::No } else { FileReading::Unclear }
+            } else if is_reader && !PATH_KEYS.iter().any(|key| has(&key))
+                || ["task", "agent"].iter().any(|part| tool.contains(part)) && names(arguments)
+            {
+                FileReading::Unclear
+            } else {
+                FileReading::No
+            }
+        }
+        Value::String(_) if is_reader && names(arguments) => FileReading::Reads,
+        Value::String(text) if !text.starts_with('{') => FileReading::No,
+        _ if is_reader => FileReading::Unclear,
+        _ => FileReading::No,
+    }
+}
+
+/// Returns whether a shell line reads a file: whether one of its parts does.
+fn line_reading(line: &str, path: &str) -> FileReading {
+    let line = REDIRECTION.replace_all(line, "");
+    let parts = line.split([';', '&', '|', '\n', '`']).flat_map(|part| part.split("$("));
+    parts.map(|part| part_reading(part, path)).max().unwrap_or(FileReading::No)
+}
+
+fn part_reading(part: &str, path: &str) -> FileReading {
+    let part = BEFORE.replace(part, "");
+    let part = part.trim();
+    let base = path.rsplit('/').next().unwrap_or(path);
+    let is_named = contains_path(part, base);
+    if OTHERS.is_match(part) {
+        // `echo $(<a.md)`
+        return if part.contains('<') && is_named { FileReading::Unclear } else { FileReading::No };
+    }
+    if BUILDERS.is_match(part) {
+        return if is_named { FileReading::Unclear } else { FileReading::No };
+    }
+    let Some(found) = READERS.captures(part) else { return FileReading::Unclear };
+    let program = found.name("first").map_or("", |name| name.as_str());
+    // Elsewhere `-i` means something else, such as to ignore case.
+    if program == "sed" && IN_PLACE.is_match(part) {
+        return FileReading::No;
+    }
+    let rest = found.name("rest").map_or("", |rest| rest.as_str());
+    let shown = rest.split('>').next().unwrap_or_default();
+    // The first word of a search is what is searched for.
+    let files = if !program.is_empty() {
+        let mut words = shown.split_whitespace().filter(|word| !word.starts_with('-'));
+        words.next();
+        words.collect::<Vec<_>>().join(" ")
+    } else {
+        shown.to_owned()
+    };
+    if contains_path(&files, path) {
+        FileReading::Reads
+    } else if contains_path(shown, base)
+        || SEVERAL.is_match(&files)
+        || program == "grep" && RECURSIVE.is_match(shown)
+        || program == "rg"
+    {
+        FileReading::Unclear
+    } else {
+        FileReading::No
+    }
+}
+
+/// What a call runs.
+enum ShellCall {
+    Runs(String),
+    /// A shell, whose command is not reported.
+    Unseen,
+    Other,
+}
+
+fn shell_call(call: &ObservedToolCall) -> ShellCall {
+    let tool = call.name.to_lowercase();
+    let arguments = &call.arguments;
+    // These look at a command that runs already.
+    let is_about_other = ["output", "kill", "skill"].iter().any(|part| tool.contains(part));
+    let is_shell = !is_about_other && SHELLS.iter().any(|part| tool.contains(part));
     if let Value::String(line) = arguments {
-        return is_shell.then(|| line.clone());
+        return match (is_shell, line.starts_with("{\"")) {
+            (true, false) => ShellCall::Runs(line.clone()),
+            // Arguments that were cut off.
+            (true, true) => ShellCall::Unseen,
+            (false, _) => ShellCall::Other,
+        };
     }
     // A title stands in for the arguments of agents that report none.
     if arguments["kind"] == "execute"
         && let Some(title) = arguments["title"].as_str()
     {
-        return Some(title.trim_matches('`').to_owned());
+        return ShellCall::Runs(title.trim_matches('`').to_owned());
+    }
+    let has_path = ["path", "file_path"].iter().any(|key| arguments.get(*key).is_some());
+    if is_about_other || !is_shell && has_path {
+        return ShellCall::Other;
     }
     let keys = if is_shell { &COMMAND_KEYS[..] } else { &COMMAND_KEYS[..2] };
-    keys.iter().find_map(|key| match arguments.get(*key)? {
+    let given = keys.iter().find_map(|key| words(arguments.get(*key)?));
+    match given.or_else(|| words(arguments.get("action")?.get("command")?)) {
+        Some(line) => ShellCall::Runs(line),
+        None if is_shell => ShellCall::Unseen,
+        None => ShellCall::Other,
+    }
+}
+
+/// Returns a command that is a text or a list of words.
+fn words(value: &Value) -> Option<String> {
+    match value {
         Value::String(line) => Some(line.clone()),
         Value::Array(words) => {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
             (!words.is_empty()).then(|| words.join(" "))
         }
         _ => None,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -129,11 +324,18 @@ mod tests {
             ("shell", json!({"command": ["bash", "-lc", "npm test"]})),
             ("npm test", json!({"title": "`npm test`", "kind": "execute"})),
             ("execute", json!({"cmd": "npm test"})),
+            ("local_shell", json!({"action": {"command": ["npm", "test"]}})),
         ] {
             assert_eq!(outcome(&check, &[(name, arguments)]), CheckOutcome::Held, "{name}");
         }
         let written = [("Write", json!({"path": "a.md", "content": "npm test"}))];
         assert_eq!(outcome(&check, &written), CheckOutcome::Failed);
+        for unseen in [Value::Null, json!("{\"command\": \"npm te"), json!({"timeout": 3})] {
+            let calls = [("Bash", unseen)];
+            assert_eq!(outcome(&check, &calls), CheckOutcome::Undecided, "{calls:?}");
+            let not = json!({"not": check.clone()});
+            assert_eq!(outcome(&not, &calls), CheckOutcome::Undecided, "{calls:?}");
+        }
         let twice =
             [("Bash", json!({"command": "npm test"})), ("Bash", json!({"command": "npm test"}))];
         let once = json!({"command_run": {"matches": "npm test", "max": 1}});
@@ -147,6 +349,22 @@ mod tests {
             ("Read", json!({"file_path": "/work/docs/a.md"}), CheckOutcome::Held),
             ("Bash", json!({"command": "head -5 docs/a.md"}), CheckOutcome::Held),
             ("Bash", json!({"command": "rm docs/a.md"}), CheckOutcome::Failed),
+            ("Bash", json!({"command": "head x && rm docs/a.md"}), CheckOutcome::Failed),
+            ("Bash", json!({"command": "npm test 2>&1 | tail -5"}), CheckOutcome::Failed),
+            ("Bash", json!({"command": "sed -i s/a/b/ docs/a.md"}), CheckOutcome::Failed),
+            ("Bash", json!({"command": "cat > docs/a.md"}), CheckOutcome::Failed),
+            ("Bash", json!({"command": "bash -lc 'cat docs/a.md'"}), CheckOutcome::Held),
+            ("Bash", json!({"command": "grep -n b docs/a.md"}), CheckOutcome::Held),
+            ("Bash", json!({"command": "cd docs && cat a.md"}), CheckOutcome::Undecided),
+            ("Bash", json!({"command": "cat docs/*.md"}), CheckOutcome::Undecided),
+            ("Bash", json!({"command": "grep -rn b docs"}), CheckOutcome::Undecided),
+            ("Bash", json!({"command": "source docs/a.md"}), CheckOutcome::Undecided),
+            ("Bash", json!({"command": "git show HEAD:docs/a.md"}), CheckOutcome::Undecided),
+            ("Bash", Value::Null, CheckOutcome::Undecided),
+            ("Read", Value::Null, CheckOutcome::Undecided),
+            ("edit", json!({"command": "view", "path": "docs/a.md"}), CheckOutcome::Held),
+            ("edit", json!({"command": "create", "path": "docs/a.md"}), CheckOutcome::Failed),
+            ("AskUserQuestion", json!({"question": "docs/a.md?"}), CheckOutcome::Failed),
             ("Write", json!({"file_path": "docs/a.md"}), CheckOutcome::Failed),
             ("Read", json!({"file_path": "other-docs/a.md"}), CheckOutcome::Failed),
             ("Read", json!({"file_path": "docs/a.mdx"}), CheckOutcome::Failed),

@@ -110,8 +110,8 @@ enum DataSyntaxError {
     JsonLine { line: usize, source: serde_json::Error },
     #[error("{0}")]
     Yaml(String),
-    #[error("`{0}` is there twice")]
-    DuplicateKey(String),
+    #[error("line {line}: `{key}` is there twice")]
+    DuplicateKey { line: usize, key: String },
     #[error("{}", .0.message())]
     Toml(#[from] toml::de::Error),
     #[error(transparent)]
@@ -136,7 +136,11 @@ fn parse(format: DataFormat, text: &str) -> Result<Value, DataSyntaxError> {
             let document =
                 yaml::parse(text, kind).map_err(|error| DataSyntaxError::Yaml(error.message))?;
             match document.duplicates.first() {
-                Some(twice) => Err(DataSyntaxError::DuplicateKey(one_line(&twice.key, 60))),
+                Some(twice) => {
+                    let before = text.get(..twice.second.start).unwrap_or(text);
+                    let line = before.matches('\n').count() + 1;
+                    Err(DataSyntaxError::DuplicateKey { line, key: one_line(&twice.key, 60) })
+                }
                 None => Ok(document.value),
             }
         }
@@ -222,6 +226,8 @@ mod tests {
         }
         let pattern = json!({"file_matches": {"path": "a.toml", "pattern": "(?m)^name = "}});
         assert_eq!(outcome(&pattern, &files).0, Held);
+        let twice = outcome(&json!({"file_data": {"path": "twice.yaml"}}), &files);
+        assert!(twice.1.contains("line 2: `a` is there twice"), "{twice:?}");
         let unseen = json!({"file_data": {"path": "b.json"}});
         assert_eq!(outcome(&unseen, &files).0, CheckOutcome::Undecided);
         let unlisted = json!({"file_exists": "in/*.json"});

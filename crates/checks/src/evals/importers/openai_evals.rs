@@ -63,6 +63,11 @@ fn read_registry(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         let Some(fields) = root.fields(name) else { continue };
         // An entry without a class is a name for another.
         let Some(class) = class_of(entry) else {
+            if entry.get("class").is_some() {
+                fields.reads_all();
+                reader.refuse(name, "it names no samples");
+                continue;
+            }
             fields.describes(&["id", "metrics", "description", "disclaimer"]);
             continue;
         };
@@ -88,8 +93,10 @@ fn read_eval(
     }
     let path = arguments.text("samples_jsonl").ok_or("it names no samples")?;
     let place = reader.lookup.find_in_repository(&format!("../data/{path}"));
-    let place =
-        place.ok_or("its samples are looked for in a repository, of which this is no part")?;
+    let place = place.ok_or_else(|| {
+        let path = terminal(path, 200);
+        format!("its samples `{path}` are looked for in a repository, of which this is no part")
+    })?;
     let text = match reader.lookup.text(&place, FileLocation::Repository) {
         Some(text) => text.map_err(|error| format!("{place}: {error}"))?,
         None => return Err(format!("there is no file {place}")),

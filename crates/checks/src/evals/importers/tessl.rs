@@ -26,6 +26,9 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     read,
 };
 
+/// Files of the scenario itself, which the agent must not see.
+const OWN_FILES: [&str; 4] = ["criteria.json", "scenario.json", "capability.txt", "task.md"];
+
 /// Maximum depth of an included folder.
 const MAX_DEPTH: usize = 4;
 
@@ -83,26 +86,47 @@ fn read_scenario(case: &mut EvalCase, reader: &mut CaseReader<'_>) -> Option<Str
     if let Some(root) = source.root() {
         root.describes(&["description", "name"]);
         for path in root.texts("include") {
-            include(path.trim_start_matches("./").trim_end_matches('/'), 0, case, reader);
+            let inner = path.trim_start_matches("./").trim_end_matches('/');
+            // That is the scenario itself, with what the agent must not see.
+            if matches!(inner, "" | ".") {
+                return Some(format!("it includes its own folder: `{}`", terminal(path, 100)));
+            }
+            if let Err(why) = include(inner, 0, case, reader) {
+                return Some(why);
+            }
         }
     }
     reader.file.warnings.extend(source.unread_warnings());
     None
 }
 
-/// Adds a file, or all files of a folder.
-fn include(path: &str, depth: usize, case: &mut EvalCase, reader: &mut CaseReader<'_>) {
+/// Adds a file, or all files of a folder, unless it is one of the scenario itself. Returns why it cannot.
+fn include(
+    path: &str,
+    depth: usize,
+    case: &mut EvalCase,
+    reader: &mut CaseReader<'_>,
+) -> Result<(), String> {
+    // A path with `..` is refused by its form.
+    let name = path.trim_start_matches(['.', '/']);
+    if OWN_FILES.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        return Ok(());
+    }
     let names = reader.lookup.list(path, FileLocation::Evals);
-    if names.is_empty() || depth > MAX_DEPTH {
+    if names.is_empty() {
         reader.file_of(case, path, Some(path), None);
-        return;
+        return Ok(());
+    }
+    if depth > MAX_DEPTH {
+        return Err(format!("the included folder `{}` is too deep", terminal(path, 100)));
     }
     for name in names {
         let inner = format!("{path}/{}", name.trim_end_matches('/'));
         if name.ends_with('/') {
-            include(&inner, depth + 1, case, reader);
+            include(&inner, depth + 1, case, reader)?;
         } else {
             reader.file_at(case, &inner, &inner, FileLocation::Evals);
         }
     }
+    Ok(())
 }

@@ -1,23 +1,20 @@
-//! References so plain that an answer is compared with them without judgement: a value, an object,
-//! lines of names and values, a command, tool calls. Pure.
+//! References so plain that an answer is compared with them without judgement: a text in another
+//! typography, a number, a name, a JSON object, a command, tool calls. Pure.
 //!
 //! Nothing is said wherever a reader could doubt it. A difference counts only if what it replaces is
-//! grounded: it stands in the request, the excerpt, a fact or an expectation, so that it was demanded
-//! and is no example.
+//! grounded: it stands in the request, the excerpt, a fact or an expectation, and the request leaves no
+//! choice, so that it was demanded and is no example.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use selftest_checks::scenario::TaskStatus;
-use selftest_text::words::{WordIter, fold};
+use selftest_text::words::fold;
 use serde_json::{Map, Value};
 
 use super::super::prompt::JudgeEvidence;
-use super::clause::stems;
 use super::name::holds;
-use super::polarity::Polarity;
-use super::quantity::{Quantity, is_rounded, quantities};
+use super::quantity::same_unit;
 use super::{Known, form_of};
 
 /// What a comparison with a plain reference shows.
@@ -43,17 +40,18 @@ pub fn compare_plainly(evidence: &JudgeEvidence) -> Option<PlainComparison> {
         return None;
     }
     let grounds = Grounds::of(evidence);
-    if !evidence.tool_calls.is_empty() {
-        return compare_calls(reference, evidence, &grounds);
-    }
-    if form_of(reference) == form_of(output) && Writing::of(reference).equals(&Writing::of(output))
-    {
-        return Some(PlainComparison::Same("the answer is the reference in another writing"));
-    }
-    compare_data(reference, output, &grounds)
-        .or_else(|| compare_commands(reference, output, &grounds))
-        .or_else(|| compare_values(reference, output, evidence, &grounds))
-        .or_else(|| compare_yes_and_no(reference, output, &grounds))
+    let found = if evidence.tool_calls.is_empty() {
+        compare_writing(reference, output)
+            .or_else(|| compare_json(reference, output, &grounds))
+            .or_else(|| compare_commands(reference, output, &grounds))
+            .or_else(|| compare_values(reference, output, &grounds))
+    } else {
+        compare_calls(reference, evidence, &grounds)
+    };
+    found.filter(|found| match found {
+        PlainComparison::Same(_) => true,
+        PlainComparison::Differs(_) => !grounds.leave_a_choice(),
+    })
 }
 
 /// Longer answers are not compared: they are not plain.
@@ -66,116 +64,96 @@ fn regex(pattern: &str) -> Regex {
 /// What is known without the reference: the texts that a demanded value stands in.
 struct Grounds<'a> {
     request: &'a str,
-    folded_request: String,
-    lines: Vec<String>,
-    quantities: Vec<Quantity>,
+    /// Lines as written.
+    lines: Vec<&'a str>,
 }
 
 impl<'a> Grounds<'a> {
     fn of(evidence: &'a JudgeEvidence) -> Self {
         let reference = evidence.case.grounds.reference.as_deref();
         let known = Known::of(evidence);
-        let texts = || known.all().filter(|text| Some(*text) != reference);
-        Self {
-            request: known.request,
-            folded_request: fold(known.request),
-            lines: texts().flat_map(str::lines).map(fold).collect(),
-            quantities: texts().flat_map(quantities).collect(),
-        }
+        let texts = known.all().filter(|text| Some(*text) != reference);
+        Self { request: known.request, lines: texts.flat_map(str::lines).collect() }
     }
 
-    fn has_number(&self, number: f64) -> bool {
-        self.quantities.iter().any(|known| known.has_value(number))
-    }
-
-    fn has_name(&self, name: &str) -> bool {
-        let name = fold(name);
-        self.lines.iter().any(|line| holds(line, &name))
+    fn have(&self, name: &str) -> bool {
+        self.lines.iter().any(|line| holds(line, name))
     }
 
     /// Returns true if both are known, but not as two names of one thing on one line.
-    fn tells_apart(&self, one: &str, other: &str) -> bool {
-        let (one, other) = (fold(one), fold(other));
-        let mut is_known = (false, false);
-        for line in &self.lines {
-            let has = (holds(line, &one), holds(line, &other));
-            if has == (true, true) {
-                return false;
-            }
-            is_known = (is_known.0 || has.0, is_known.1 || has.1);
-        }
-        is_known == (true, true)
+    fn tell_apart(&self, one: &str, other: &str) -> bool {
+        let has_both = |line: &&str| holds(line, one) && holds(line, other);
+        self.have(one) && self.have(other) && !self.lines.iter().any(has_both)
     }
 
-    /// Returns true if the request demands the bare value, so that a sentence around it is a fault.
-    fn wants_it_bare(&self) -> bool {
-        static BARE: LazyLock<Regex> = LazyLock::new(|| {
+    /// Returns true if the request has more than one right answer, or wants a rough one.
+    fn leave_a_choice(&self) -> bool {
+        static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
             regex(
-                r"\b(?:only|just|nothing (?:but|else)|one (?:word|number|token)|single (?:word|number)|bare|exactly|nur|lediglich|genau|uniquement|seulement|rien d|solo|solamente|únicamente|soltanto|tylko|wyłącznie|alleen|apenas|somente)\b|だけ|のみ|只|仅",
+                r"(?i)\b(?:any|one of|name (?:a|an|one)|an? (?:\w+ )?(?:example|possible|sample)|for example|e\.g\.|such as|like|could|suggest|invent|make up|pick|choose|random|between|about|roughly|around|approximately|at least|at most|beispiel\w*|irgendein\w*|etwa|ungefähr|zwischen|exemple|environ|entre|ejemplo|cualquier\w*|alrededor|przykład\w*|około)\b|例|約",
             )
         });
-        BARE.is_match(&self.folded_request)
+        CHOICE.is_match(self.request)
+    }
+
+    /// Returns true if the request demands this key of an object by name.
+    fn demand_key(&self, key: &str) -> bool {
+        let quoted = ['"', '\'', '`'].map(|mark| format!("{mark}{key}{mark}"));
+        quoted.iter().any(|quoted| self.request.contains(quoted))
     }
 }
 
-/// A text without what only typography adds: how bullets, quotes, dashes and numbers are written.
-struct Writing {
-    words: Vec<String>,
-    quantities: Vec<Quantity>,
+/// Compares two texts apart from typography: bullets, quotes and dashes, marks of emphasis around a
+/// word, and the period at the end of a line.
+fn compare_writing(reference: &str, output: &str) -> Option<PlainComparison> {
+    let is_same = form_of(reference) == form_of(output) && typeset(reference) == typeset(output);
+    is_same.then_some(PlainComparison::Same("the answer is the reference in another writing"))
 }
 
-impl Writing {
-    fn of(text: &str) -> Self {
-        let quantities = quantities(text);
-        let mut plain = String::with_capacity(text.len());
-        let mut at = 0;
-        for quantity in &quantities {
-            // Readings may overlap, as the parts of a date do.
-            if quantity.range.start >= at && text.is_char_boundary(quantity.range.end) {
-                plain += &text[at..quantity.range.start];
-                plain += " \u{0} ";
-                at = quantity.range.end;
-            }
+fn typeset(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| {
+        let rest = line.trim_start();
+        let indent = line.len() - rest.len();
+        let bullet = ["- ", "* ", "• "].iter().find_map(|bullet| rest.strip_prefix(bullet));
+        let words = bullet.unwrap_or(rest).split_whitespace().map(typeset_word);
+        let mut line = words.collect::<Vec<_>>().join(" ");
+        // What ends in `..`, ` .` or `!` may be no sentence.
+        let is_sentence = |rest: &str| rest.ends_with(|c: char| c.is_alphanumeric() || c == ')');
+        if line.strip_suffix('.').is_some_and(is_sentence) {
+            line.pop();
         }
-        plain += &text[at..];
-        let words = plain.lines().flat_map(|line| {
-            let line = line.trim().trim_start_matches(['-', '*', '•', '+', '>', ' ']);
-            let line = line.trim_end_matches(['.', '。', '!', ' ']);
-            line.split_whitespace().map(typographic).collect::<Vec<_>>()
-        });
-        Self { words: words.filter(|word| !word.is_empty()).collect(), quantities }
-    }
-
-    fn equals(&self, other: &Self) -> bool {
-        let mut pairs = self.quantities.iter().zip(&other.quantities);
-        self.words == other.words
-            && self.quantities.len() == other.quantities.len()
-            && pairs.all(|(one, other)| one.is_same(other))
-    }
+        let mark = if bullet.is_some() { "- " } else { "" };
+        format!("{}{mark}{line}", " ".repeat(indent))
+    });
+    lines.filter(|line| !line.trim().is_empty()).collect()
 }
 
-/// Returns a word in one writing of quotes and dashes, without marks of emphasis.
-fn typographic(word: &str) -> String {
+fn typeset_word(word: &str) -> String {
+    let emphasised = ["**", "`", "*"].iter().find_map(|mark| {
+        // A period may follow the mark.
+        let (body, end) = word.strip_suffix('.').map_or((word, ""), |body| (body, "."));
+        let inner = body.strip_prefix(mark)?.strip_suffix(mark)?;
+        let is_word = inner.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            && !inner.contains(['*', '`']);
+        is_word.then(|| format!("{inner}{end}"))
+    });
+    let word = emphasised.as_deref().unwrap_or(word);
     let one = |c: char| match c {
-        '“' | '”' | '„' | '«' | '»' | '"' => Some('"'),
-        '‘' | '’' => Some('\''),
-        '–' | '—' | '−' | '‐' | '‑' => Some('-'),
-        '`' | '*' => None,
-        '：' => Some(':'),
-        '，' | '、' => Some(','),
-        c => Some(c),
+        '“' | '”' | '„' | '«' | '»' => '"',
+        '‘' | '’' => '\'',
+        '–' | '—' | '‐' | '‑' => '-',
+        c => c,
     };
-    word.chars().filter_map(one).collect()
+    word.chars().map(one).collect()
 }
 
-/// Splits a text that is one fenced block into its content, else returns it whole.
-fn unfenced(text: &str) -> (&str, bool) {
-    static FENCE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\A```[\w+-]*\n(.*?)\n?```\z"));
-    let inner = FENCE.captures(text).and_then(|all| all.get(1)).map(|inner| inner.as_str());
-    match inner.filter(|inner| !inner.contains("```")) {
-        Some(inner) => (inner.trim_matches('\n'), true),
-        None => (text, false),
-    }
+/// Splits a text that is one fenced block into its content and language.
+fn fenced(text: &str) -> Option<(&str, &str)> {
+    static FENCE: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"(?s)\A```([\w+-]*)[ \t]*\n(.*?)\n?```\z"));
+    let found = FENCE.captures(text)?;
+    let (language, inner) = (found.get(1)?.as_str(), found.get(2)?.as_str());
+    (!inner.contains("```")).then_some((inner, language))
 }
 
 /// What a comparison of two values shows.
@@ -185,13 +163,17 @@ enum DataComparison {
     Differs(String),
 }
 
-/// Compares two objects: JSON, YAML, or lines of names and values.
-fn compare_data(reference: &str, output: &str, grounds: &Grounds<'_>) -> Option<PlainComparison> {
-    let ((known, is_fenced), (said, is_said_fenced)) = (unfenced(reference), unfenced(output));
-    let (known, said) = (read_data(known)?, read_data(said)?);
-    match compare_value(&known, &said, "", grounds) {
+/// Compares two JSON objects or lists.
+fn compare_json(reference: &str, output: &str, grounds: &Grounds<'_>) -> Option<PlainComparison> {
+    let read = |text: &str| {
+        let value = serde_json::from_str::<Value>(text).ok()?;
+        (value.is_object() || value.is_array()).then_some(value)
+    };
+    let inner = |text| fenced(text).map_or(text, |(inner, _)| inner);
+    let (known, said) = (read(inner(reference))?, read(inner(output))?);
+    match compare_value(&known, &said, "the whole", grounds) {
         // A fence may be what the request forbids, or demands.
-        DataComparison::Same if is_fenced == is_said_fenced => {
+        DataComparison::Same if fenced(reference).is_some() == fenced(output).is_some() => {
             Some(PlainComparison::Same("the answer's values are those of the reference"))
         }
         DataComparison::Same | DataComparison::Open => None,
@@ -199,52 +181,24 @@ fn compare_data(reference: &str, output: &str, grounds: &Grounds<'_>) -> Option<
     }
 }
 
-fn read_data(text: &str) -> Option<Value> {
-    static NAMED: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*(?:- )?[\w.-]+:(?:\s.*)?$"));
-    static LINE: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"^(?:[-*•] )?`?([^:：=`]{1,60}?)`?\s*(?:[:：]|\s[=–—-]\s)\s*(\S.{0,80})$")
-    });
-    let is_structured = |value: &Value| value.is_object() || value.is_array();
-    if let Some(value) = serde_json::from_str(text).ok().filter(is_structured) {
-        return Some(value);
-    }
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    if lines.len() < 2 || lines.len() > MAX_LINES {
-        return None;
-    }
-    if lines.iter().all(|line| NAMED.is_match(line)) {
-        return serde_yaml::from_str(text).ok().filter(is_structured);
-    }
-    let mut all = Map::new();
-    for line in lines {
-        let parts = LINE.captures(line.trim())?;
-        let value = parts[2].trim().trim_end_matches(['.', '。']).to_owned();
-        if all.insert(typographic(&fold(&parts[1])), Value::String(value)).is_some() {
-            return None;
-        }
-    }
-    Some(Value::Object(all))
-}
-
-/// Most lines of names and values.
-const MAX_LINES: usize = 40;
-
 fn compare_value(known: &Value, said: &Value, path: &str, grounds: &Grounds<'_>) -> DataComparison {
     use DataComparison::{Differs, Open, Same};
     let differs = || Differs(format!("{path} is {said}, not {known}"));
     match (known, said) {
         (Value::Object(known), Value::Object(said)) => {
-            let mut is_open = said.len() > known.len();
+            // A key that is not known may be another name of one that is missing.
+            let has_unknown = said.keys().any(|key| !known.contains_key(key));
+            let mut is_open = has_unknown;
             for (key, value) in known {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 match said.get(key) {
-                    Some(said) => match compare_value(value, said, &path, grounds) {
+                    Some(said) => match compare_value(value, said, key, grounds) {
                         Differs(what) => return Differs(what),
                         Open => is_open = true,
                         Same => {}
                     },
-                    None if holds(&grounds.folded_request, &fold(key)) => {
-                        return Differs(format!("{path} is missing"));
+                    // A value that is unknown may be left out.
+                    None if !value.is_null() && !has_unknown && grounds.demand_key(key) => {
+                        return Differs(format!("{key} is missing"));
                     }
                     None => is_open = true,
                 }
@@ -252,64 +206,69 @@ fn compare_value(known: &Value, said: &Value, path: &str, grounds: &Grounds<'_>)
             if is_open { Open } else { Same }
         }
         (Value::Array(known), Value::Array(said)) if known.len() == said.len() => {
-            let each: Vec<_> = known
-                .iter()
-                .zip(said)
-                .zip(1..)
-                .map(|((known, said), at)| {
-                    compare_value(known, said, &format!("{path}[{at}]"), grounds)
-                })
-                .collect();
             // In another order it may be as good.
-            let is_moved = said.iter().all(|one| known.contains(one));
-            if each.iter().all(|one| matches!(one, Same)) {
+            let mut pairs = known.iter().zip(said);
+            let is_same = pairs
+                .all(|(known, said)| matches!(compare_value(known, said, path, grounds), Same));
+            if is_same { Same } else { Open }
+        }
+        (Value::Number(one), Value::Number(other)) => {
+            let (known, said) = (one.to_string(), other.to_string());
+            let is_equal = one == other
+                || one.as_f64().zip(other.as_f64()).is_some_and(|(a, b)| {
+                    // Beyond 2^53 numbers differ that are equal as floating-point ones.
+                    a.abs() < 9e15 && (a - b).abs() < f64::EPSILON
+                });
+            if is_equal {
                 return Same;
             }
-            let different = each.into_iter().find(|one| matches!(one, Differs(_)));
-            different.filter(|_| !is_moved).unwrap_or(Open)
+            if grounds.have(&known) && !may_be_rounded(&known, &said) { differs() } else { Open }
         }
-        (Value::Number(known), Value::Number(said)) => {
-            let (Some(known), Some(said)) = (known.as_f64(), said.as_f64()) else { return Open };
-            if (known - said).abs() <= 1e-9 * known.abs().max(said.abs()) {
-                return Same;
-            }
-            if grounds.has_number(known) && !is_rounded(known, said) { differs() } else { Open }
-        }
-        (Value::Bool(known), Value::Bool(said)) => {
-            if known == said {
-                Same
-            } else {
-                differs()
-            }
-        }
-        (Value::Null, Value::Null) => Same,
+        (Value::String(known), Value::String(said)) if known.trim() == said.trim() => Same,
         (Value::String(known), Value::String(said)) => {
-            let (known, said) = (known.trim(), said.trim());
-            if known == said || Writing::of(known).equals(&Writing::of(said)) {
-                return Same;
-            }
-            if are_other_names(known, said, grounds) { differs() } else { Open }
+            if are_other_names(known.trim(), said.trim(), grounds) { differs() } else { Open }
         }
+        (known, said) if known == said => Same,
         _ => Open,
     }
 }
 
-/// Returns true for two codes of one shape (`GR-114`, `GR-141`), and for two names that are both
-/// known: then one stands in place of the other.
+/// Returns true if one number may be the other, with fewer digits or in the writing of another
+/// language, where `1.234` is 1234.
+fn may_be_rounded(one: &str, other: &str) -> bool {
+    let (Ok(a), Ok(b)) = (one.parse::<f64>(), other.parse::<f64>()) else { return true };
+    let digits = |text: &str| text.replace('.', "").trim_start_matches('0').to_owned();
+    if digits(one) == digits(other) {
+        return true;
+    }
+    let is_round = |text: &str| text.contains(['.', 'e']) || text.ends_with('0');
+    (is_round(one) || is_round(other)) && (a - b).abs() <= 0.1 * a.abs().max(b.abs())
+}
+
+/// Returns true for two codes of one shape (`GR-114`, `GR-141`), the first of them known, and for two
+/// names that are both known as written and have nothing in common: one stands in place of the other.
 fn are_other_names(one: &str, other: &str, grounds: &Grounds<'_>) -> bool {
     let shape = |text: &str| -> String {
-        let letter = |c: char| if c.is_ascii_digit() { '0' } else { c };
-        text.to_lowercase().chars().map(letter).collect()
+        text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect()
     };
-    if fold(one) == fold(other) || one.chars().any(char::is_whitespace) {
+    let is_name = |text: &str| {
+        text.chars().count() > 1
+            && !text.contains(char::is_whitespace)
+            && text.contains(|c: char| c.is_uppercase() || c.is_ascii_digit() || "_-./".contains(c))
+    };
+    let (a, b) = (fold(one), fold(other));
+    if a == b || !is_name(one) || !is_name(other) {
         return false;
     }
+    let has_letter = one.contains(char::is_alphabetic);
     let has_digit = one.contains(|c: char| c.is_ascii_digit());
-    if has_digit && shape(one) == shape(other) {
-        return grounds.has_name(one);
+    // Without a letter it is a date, a time or a share, which have several writings.
+    if has_letter && has_digit && shape(one) == shape(other) {
+        return grounds.have(one) && grounds.tell_apart(one, other);
     }
-    let is_name = |text: &str| text.chars().count() > 1 && !text.contains(char::is_whitespace);
-    is_name(one) && is_name(other) && grounds.tells_apart(one, other)
+    let start = |text: &str| text.trim_start_matches('-').chars().take(4).collect::<String>();
+    let is_akin = a.contains(&b) || b.contains(&a) || start(&a) == start(&b);
+    !has_digit && !is_akin && grounds.tell_apart(one, other)
 }
 
 /// Compares two command lines, each alone or in one code block.
@@ -318,23 +277,12 @@ fn compare_commands(
     output: &str,
     grounds: &Grounds<'_>,
 ) -> Option<PlainComparison> {
-    static COMMAND: LazyLock<Regex> =
-        LazyLock::new(|| regex(r"^(?:#.*|(?:\$ )?`?[a-z][\w./-]*(?: .+)?)$"));
-    let ((known, is_fenced), (said, is_said_fenced)) = (unfenced(reference), unfenced(output));
-    let is_command = |text: &str, is_fenced: bool| {
-        text.lines().count() <= 5
-            && text.lines().all(|line| COMMAND.is_match(line))
-            && (is_fenced || text.contains(" -") && !text.contains(". "))
-    };
+    let (known, said) = (command(reference)?, command(output)?);
     // Who wants nothing but a command does not mind that it stands in a block of code.
-    if is_fenced && !is_said_fenced
-        || !is_command(known, is_fenced)
-        || !is_command(said, is_said_fenced)
-    {
+    if fenced(reference).is_some() && fenced(output).is_none() {
         return None;
     }
-    let (known, said) = (tokens(known), tokens(said));
-    if known == said || are_reordered(&known, &said) {
+    if known == said {
         return Some(PlainComparison::Same("the command is that of the reference"));
     }
     let mut different = known.iter().zip(&said).filter(|(known, said)| known != said);
@@ -343,170 +291,84 @@ fn compare_commands(
     is_other.then(|| PlainComparison::Differs(format!("it has `{other}`, not `{one}`")))
 }
 
-/// Splits command lines into words; an option and its value are two. Comments are left out.
-fn tokens(text: &str) -> Vec<String> {
+/// Returns the words of command lines; an option and its value are two. Comments are left out. Returns
+/// `None` for what is no command.
+fn command(text: &str) -> Option<Vec<String>> {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"^[a-z][\w./-]*(?: \S.*)?$"));
+    let text = match fenced(text) {
+        Some((inner, "" | "sh" | "bash" | "shell" | "console" | "zsh")) => inner,
+        Some(_) => return None,
+        None => {
+            let text =
+                text.strip_prefix('`').and_then(|text| text.strip_suffix('`')).unwrap_or(text);
+            // One line with an option, or it may be a sentence.
+            Some(text).filter(|text| text.contains(" -") && !text.contains(['\n', '`']))?
+        }
+    };
     let mut all = Vec::new();
-    let lines = text.lines().flat_map(|line| line.split("&&")).map(str::trim);
-    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        for word in line.trim_start_matches("$ ").split_whitespace() {
-            let word = word.trim_matches(['\'', '"', '`']);
+    let lines = text.lines().flat_map(|line| line.split(" && ")).map(str::trim);
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        // A quoted text may hold anything, also what separates words.
+        if !LINE.is_match(line) || line.ends_with([',', '.', ':']) && !line.ends_with(" .") {
+            return None;
+        }
+        for word in line.split_whitespace() {
             match word.split_once('=').filter(|(option, _)| option.starts_with("--")) {
                 Some((option, value)) => all.extend([option.to_owned(), value.to_owned()]),
                 None => all.push(word.to_owned()),
             }
         }
-        all.push(END_OF_LINE.to_owned());
+        all.push("\n".to_owned());
     }
-    all
+    Some(all).filter(|all| all.len() > 1)
 }
 
-/// Separates commands.
-const END_OF_LINE: &str = "\n";
-
-/// Returns true if two commands have the same options with the same values, in another order.
-fn are_reordered(one: &[String], other: &[String]) -> bool {
-    let shared = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
-    let parts = |all: &[String]| {
-        let all = &all[..all.len() - shared];
-        // An option with what follows it, which may be its value.
-        let mut parts: Vec<Vec<String>> = Vec::new();
-        for word in all {
-            match parts.last_mut() {
-                Some(last) if !word.starts_with('-') => last.push(word.clone()),
-                _ => parts.push(vec![word.clone()]),
-            }
+/// Compares an answer with a reference that is one number or one name.
+fn compare_values(reference: &str, output: &str, grounds: &Grounds<'_>) -> Option<PlainComparison> {
+    let bare = |text: &str| typeset(text).join("\n");
+    let (reference, output) = (bare(reference), bare(output));
+    let differs = || PlainComparison::Differs(format!("it is {output}, not {reference}"));
+    if let (Some(known), Some(said)) = (PlainNumber::read(&reference), PlainNumber::read(&output)) {
+        if !same_unit(known.unit, said.unit) {
+            return None;
         }
-        parts.sort();
-        parts
-    };
-    let is_single = |all: &[String]| all.iter().filter(|word| *word == END_OF_LINE).count() == 1;
-    // What comes last is no value of an option only if it ends both commands.
-    is_single(one) && one.first() == other.first() && shared > 1 && parts(one) == parts(other)
-}
-
-/// Compares an answer with a reference that is one value: a quantity or a word.
-fn compare_values(
-    reference: &str,
-    output: &str,
-    evidence: &JudgeEvidence,
-    grounds: &Grounds<'_>,
-) -> Option<PlainComparison> {
-    let bare = |text: &str| -> String {
-        text.trim_matches(|c: char| c.is_whitespace() || "`*\"'.。".contains(c)).to_owned()
-    };
-    let (known, said) = (bare(reference), bare(output));
-    let whole = |text: &str| {
-        let mut all = quantities(text).into_iter();
-        let one = all.next().filter(|one| one.range == (0..text.len()));
-        one.filter(|_| all.next().is_none())
-    };
-    let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-    let known_quantity = whole(&known);
-    if known_quantity.is_none() && (!is_word(&known) || answers_yes(&known).is_some()) {
-        return None;
-    }
-    match (&known_quantity, whole(&said)) {
-        (Some(known_quantity), Some(said_quantity)) => {
-            if !known_quantity.is_comparable_in(&said_quantity, grounds.request) {
-                return None;
-            }
-            let is_equal = known_quantity.equals(&said_quantity);
-            if known_quantity.is_same_in(&said_quantity, grounds.request) {
-                return Some(PlainComparison::Same("the answer is the reference's value"));
-            }
-            let is_other = !is_equal && !known_quantity.is_rounded(&said_quantity);
-            return is_other
-                .then(|| PlainComparison::Differs(format!("it is {said}, not {known}")));
+        if known.digits == said.digits {
+            return Some(PlainComparison::Same("the answer is the reference's value"));
         }
-        (None, None) if is_word(&said) => {
-            return are_other_names(&known, &said, grounds)
-                .then(|| PlainComparison::Differs(format!("it is {said}, not {known}")));
-        }
-        _ => {}
+        let is_other = grounds.have(&known.digits) && !may_be_rounded(&known.digits, &said.digits);
+        return is_other.then(differs);
     }
-    let is_value = restates(&known, known_quantity.as_ref(), evidence, grounds);
-    is_value
-        .then_some(PlainComparison::Same("the answer is the request with the reference's value"))
+    are_other_names(&reference, &output, grounds).then(differs)
 }
 
-/// Words that link a value to the words of its request, in the languages that are known.
-const LINKS: &str = "the a an is are was were be it its this that these of to in on at for by with and as \
-der die das den dem ein eine einen es ist sind im in am auf für mit \
-le la les un une des du de est sont il elle en \
-el los las es son en con por \
-il lo gli è sono di \
-to jest są w na z";
-
-/// Returns true if the answer is made of the words of the request and the value alone: `The capital of
-/// France is Paris` to `What is the capital of France?`.
-fn restates(
-    value: &str,
-    quantity: Option<&Quantity>,
-    evidence: &JudgeEvidence,
-    grounds: &Grounds<'_>,
-) -> bool {
-    static LINK: LazyLock<HashSet<&str>> = LazyLock::new(|| LINKS.split_whitespace().collect());
-    let (request, output) = (&grounds.folded_request, fold(&evidence.output));
-    // A value that the request names is one of a choice, and the other one may be meant.
-    if grounds.wants_it_bare()
-        || evidence.question_count > 0
-        || holds(request, &fold(value))
-        || output.lines().filter(|line| !line.trim().is_empty()).count() > 1
-    {
-        return false;
-    }
-    let asked = quantities(request);
-    let said = quantities(&output);
-    let mut new = said.iter().filter(|one| !super::in_all(one, &asked));
-    let has_value = match (quantity, new.next(), new.next()) {
-        (Some(known), Some(one), None) => known.is_same(one),
-        (None, None, None) => holds(&output, &fold(value)),
-        _ => false,
-    };
-    let known_stems: HashSet<String> =
-        stems(request).into_iter().chain(stems(&fold(value))).collect();
-    let asked_words: HashSet<&str> = WordIter::new(request).map(|word| word.text).collect();
-    let is_only_that = WordIter::new(&output).all(|word| {
-        let own = stems(word.text);
-        LINK.contains(word.text)
-            || asked_words.contains(word.text)
-            || !own.is_empty() && own.iter().all(|stem| known_stems.contains(stem))
-            || said.iter().any(|one| one.range.start <= word.start && word.end() <= one.range.end)
-    });
-    has_value && is_only_that && Polarity::of(&output) == Polarity::of(request)
+/// A text that is a number alone, perhaps with a unit.
+struct PlainNumber<'a> {
+    /// Sign and digits without marks between thousands.
+    digits: String,
+    unit: &'a str,
 }
 
-/// Returns whether a text begins with yes or with no, as an answer of its own.
-fn answers_yes(text: &str) -> Option<bool> {
-    static ANSWER: LazyLock<Regex> = LazyLock::new(|| {
-        regex(
-            r"^\W*(?:(?P<yes>yes|ja|oui|sí|si|sì|tak|sim|да)|(?P<no>no|nein|non|nie|nee|não|нет))(?:[,.;:!]| [–—-] |$)|^\W*(?:(?P<hai>はい|是的|是，)|(?P<iie>いいえ|不是|否))",
-        )
-    });
-    let folded = text.to_lowercase();
-    let found = ANSWER.captures(&folded)?;
-    Some(found.name("yes").or_else(|| found.name("hai")).is_some())
-}
-
-/// Compares the first words of an answer to a question of yes or no.
-fn compare_yes_and_no(
-    reference: &str,
-    output: &str,
-    grounds: &Grounds<'_>,
-) -> Option<PlainComparison> {
-    let (known, said) = (answers_yes(reference)?, answers_yes(output)?);
-    // To a negated question, both words may say the same.
-    if known == said || Polarity::of(&grounds.folded_request).is_negated() {
-        return None;
+impl<'a> PlainNumber<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+            regex(
+                r"^(-?(?:[1-9]\d{0,2}(?:[ ',\u{202f}\u{a0}]\d{3})+|\d+)(?:\.\d+)?)[ \u{202f}\u{a0}]?(\p{L}*|%)$",
+            )
+        });
+        let found = NUMBER.captures(text)?;
+        let is_digit = |c: &char| c.is_ascii_digit() || matches!(c, '-' | '.');
+        Some(Self {
+            digits: found[1].chars().filter(is_digit).collect(),
+            unit: found.get(2)?.as_str(),
+        })
     }
-    let word = |yes| if yes { "yes" } else { "no" };
-    let what = format!("it says {}, where the reference says {}", word(said), word(known));
-    Some(PlainComparison::Differs(what))
 }
 
 /// Compares the calls that a reference writes as `name(argument=value)` with those that were made.
 /// They differ if all but one are the same, and that one has another value of a demanded argument.
-/// Without any call nothing is said: an agent may not report its calls.
+/// The same calls prove nothing of what is said beside them. Without any call nothing is said: an
+/// agent may not report its calls.
 fn compare_calls(
     reference: &str,
     evidence: &JudgeEvidence,
@@ -539,9 +401,6 @@ fn compare_calls(
         same.map(|at| made.swap_remove(at)).is_none()
     });
     match (wanted.as_slice(), made.as_slice()) {
-        ([], []) if says_nothing_more(&CALL.replace_all(reference, ""), evidence) => {
-            Some(PlainComparison::Same("its calls are those of the reference"))
-        }
         ([(name, wanted)], [(own, made)]) if own == name => {
             match compare_value(wanted, made, name, grounds) {
                 DataComparison::Differs(what) => Some(PlainComparison::Differs(what)),
@@ -551,24 +410,6 @@ fn compare_calls(
         _ => None,
     }
 }
-
-/// Returns true if neither the reference nor the answer says anything beside its calls that could be
-/// wrong: no number, no name, no question, no negation.
-fn says_nothing_more(reference: &str, evidence: &JudgeEvidence) -> bool {
-    let is_bare = |text: &str| {
-        quantities(text).iter().all(|one| !one.is_digits)
-            && super::name::code_names(text).is_empty()
-    };
-    let output = &evidence.output;
-    is_bare(reference)
-        && is_bare(output)
-        && evidence.question_count == 0
-        && output.split_whitespace().count() <= MAX_REMARK
-        && !Polarity::of(&fold(output)).is_negated()
-}
-
-/// Most words of a remark beside calls.
-const MAX_REMARK: usize = 25;
 
 fn literal(text: &str) -> Value {
     let inner = text.trim_matches(['"', '\'']);
@@ -589,7 +430,8 @@ mod tests {
     /// What is known of a request, beside its reference.
     const KNOWN: &str = "The pump of crate GR-114 runs 54 seconds; keep_days: 14.\n\
         The pump of crate GR-141 runs 45 seconds; keep_weeks: 2.\nImre drives.\nPell signs.\n\
-        --dry-run lists.\n--force deletes.";
+        --dry-run lists.\n--force deletes.\nimage: postgres:16\nAll is in PostgreSQL.\n\
+        Python 3.10, 1234 days, 0042, 30 s, S-100, C-2207, 4550";
 
     fn evidence(request: &str, reference: &str, output: &str) -> JudgeEvidence {
         let mut evidence = crate::judge::tests::evidence(output);
@@ -611,47 +453,73 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_be_written_in_several_ways() {
-        let request = "For how many seconds does the pump of crate GR-114 run?";
-        for same in
-            ["54", "54 s", "`54`", "54 seconds.", "The pump of crate GR-114 runs for 54 seconds."]
-        {
-            assert_eq!(is_same(request, "54 seconds", same), Some(true), "{same}");
-        }
-        assert_eq!(is_same(request, "54 seconds", "45 s"), Some(false));
-        assert_eq!(is_same(request, "2000", "**2,000**"), Some(true));
-        assert_eq!(is_same(request, "2", "2,000"), None);
-        for open in [
-            "54 minutes, or 45",
-            "The pump of crate GR-114 does not run for 54 seconds.",
-            "The pump of crate GR-114 may run for 54 seconds.",
-            "Is it 54 seconds?",
-            "45 seconds, then 54 seconds",
-            "It runs for 54 hours.",
-            "53.8 s",
+    fn only_typography_may_differ() {
+        for (reference, same) in [
+            ("54", "`54`"),
+            ("54", "**54**."),
+            ("54 seconds", "54 s"),
+            ("2000", "**2,000**"),
+            ("on_route", "`on_route`."),
+            ("- a: 1\n- b", "* a: 1\n* b."),
+            ("It’s “done” – now", "It's \"done\" - now."),
         ] {
-            assert_eq!(is_same(request, "54 seconds", open), None, "{open}");
+            assert_eq!(is_same("?", reference, same), Some(true), "{same}");
         }
-        // Who wants a number alone does not want a sentence.
-        let bare = "How long does the pump run? Answer with one number.";
-        assert_eq!(is_same(bare, "54", "The pump runs 54."), None);
+        for (reference, other) in [
+            ("5 °C", "-5 °C"),
+            ("5", "< 5"),
+            ("> 5", "5"),
+            ("-5 %", "+5 %"),
+            ("- foo\n+ bar", "+ foo\n- bar"),
+            ("x**2", "x*2"),
+            ("docker build -t app .", "docker build -t app"),
+            ("cd ..", "cd ."),
+            ("5!", "5"),
+            ("Imre\nPell", "Imre Pell"),
+            ("a:\n  b: 1\nc: 2", "a:\n  b: 1\n  c: 2"),
+            ("0042", "42"),
+            ("3.10", "3.1"),
+            ("1.234", "1234"),
+            ("0.125", "125"),
+            ("20 °C", "20 °F"),
+            ("5 MB", "5 Mb"),
+            ("54 seconds", "54"),
+            ("54", "The pump does not run for 54."),
+            ("API_KEY", "api_key"),
+            (".env", "env"),
+            ("1700000001", "1700000002"),
+        ] {
+            assert_ne!(is_same("?", reference, other), Some(true), "{reference} {other}");
+            assert_ne!(is_same("?", other, reference), Some(true), "{reference} {other}");
+        }
     }
 
     #[test]
-    fn a_word_is_told_from_another_known_one() {
-        let request = "Who drives the crate?";
-        assert_eq!(is_same(request, "Imre", "Imre drives the crate."), Some(true));
-        assert_eq!(is_same(request, "Imre", "imre"), None);
-        assert_eq!(is_same(request, "Imre", "Pell"), Some(false));
-        assert_eq!(is_same(request, "Imre", "Driver"), None, "nothing known says so");
-        // One of a choice may be meant by neither word.
-        assert_eq!(is_same("Does Imre or Pell drive?", "Imre", "Imre or Pell"), None);
+    fn another_known_value_is_wrong_unless_there_is_a_choice() {
+        let request = "For how long does the pump of GR-114 run?";
+        assert_eq!(is_same(request, "54 seconds", "45 s"), Some(false));
         assert_eq!(is_same("Which crate is it?", "GR-114", "GR-141"), Some(false));
+        assert_eq!(is_same("Who drives?", "Imre", "Pell"), Some(false));
+        for (request, reference, output) in [
+            (request, "55 seconds", "45 s"),
+            (request, "54 seconds", "54 hours"),
+            (request, "30 s", "32 s"),
+            ("About how long does it run?", "54 seconds", "45 s"),
+            ("Name one of the crates.", "GR-114", "GR-141"),
+            ("Who drives?", "Imre", "Driver"),
+            ("Which database?", "PostgreSQL", "postgres"),
+            ("Which Python?", "3.10", "3.1"),
+            ("How many days?", "1234", "1.234"),
+            ("Which code?", "0042", "42"),
+            ("Name a prime.", "7", "3"),
+        ] {
+            assert_ne!(is_same(request, reference, output), Some(false), "{request} {output}");
+        }
     }
 
     #[test]
     fn objects_are_compared_by_value() {
-        let request = "Give me JSON with the keys driver, seconds and crate.";
+        let request = "Give me JSON with the keys \"driver\", \"seconds\" and \"crate\".";
         let reference =
             r#"{"driver": "Imre", "seconds": 54, "crate": "GR-114", "note": "runs well"}"#;
         let of = |text: &str| is_same(request, reference, text);
@@ -671,21 +539,21 @@ mod tests {
             r#"{"driver": "Imre", "seconds": 54, "crate": "GR-114", "note": "it does run"}"#,
             r#"{"driver": "Imre", "seconds": "54", "crate": "GR-114", "note": "runs well"}"#,
             r#"{"driver": "Imre", "seconds": 54, "crate": "GR-114", "note": "runs well", "by": 1}"#,
+            r#"{"driver": "Imre", "seconds": 54, "box": "GR-114", "note": "runs well"}"#,
+            "driver: Imre\nseconds: 54\ncrate: GR-114\nnote: runs well",
             "```json\n{\"driver\": \"Imre\", \"seconds\": 54, \"crate\": \"GR-114\", \"note\": \"runs well\"}\n```",
         ] {
             assert_eq!(of(open), None, "{open}");
         }
         // An example's values are not demanded.
-        let example = "Invent a user as JSON.";
-        assert_eq!(
-            is_same(example, r#"{"age": 31, "name": "Ann"}"#, r#"{"age": 62, "name": "Bo"}"#),
-            None
-        );
-        let lines = "a.log: kept\nb.log: ignored\nc.log: kept";
-        assert_eq!(
-            is_same("Which are kept?", lines, "b.log: ignored\na.log: kept\nc.log: kept"),
-            Some(true)
-        );
+        for (reference, output) in [
+            (r#"{"age": 31, "name": "Ann"}"#, r#"{"age": 62, "name": "Bo"}"#),
+            (r#"{"a": true}"#, r#"{"a": false}"#),
+            (r#"[{"id": "GR-114"}, {"id": "GR-141"}]"#, r#"[{"id": "GR-141"}, {"id": "GR-114"}]"#),
+            (r#"{"id": 1700000001}"#, r#"{"id": 1700000002}"#),
+        ] {
+            assert_eq!(is_same("Give me JSON.", reference, output), None, "{output}");
+        }
     }
 
     #[test]
@@ -695,7 +563,6 @@ mod tests {
         let of = |text: &str| is_same(request, reference, text);
         for same in [
             "`stow prune --dry-run --older-than 30 /srv/stow`",
-            "stow prune --older-than 30 --dry-run /srv/stow",
             "```sh\n# lists only\nstow prune --dry-run --older-than=30 /srv/stow\n```",
         ] {
             assert_eq!(of(same), Some(true), "{same}");
@@ -703,51 +570,56 @@ mod tests {
         assert_eq!(of("stow prune --force --older-than=30 /srv/stow"), Some(false));
         for open in [
             "stow prune --older-than=30 /srv/stow",
+            "stow prune --older-than=30 --dry-run /srv/stow",
             "stow prune --dry-run --older-than=/srv/stow 30",
             "Run stow prune --dry-run --older-than=30 /srv/stow, it only lists.",
         ] {
             assert_eq!(of(open), None, "{open}");
         }
-    }
-
-    #[test]
-    fn yes_is_not_no() {
-        let request = "Can I renew it?";
-        assert_eq!(is_same(request, "No. It is reserved.", "Yes, by phone."), Some(false));
-        assert_eq!(is_same(request, "No. It is reserved.", "No, another one waits."), None);
-        assert_eq!(is_same("Can it not be renewed?", "No, it can.", "Yes, it can."), None);
-        assert_eq!(is_same(request, "No. It is reserved.", "Yesterday it was."), None);
+        let commit = "git commit -m \"fix bug\"";
+        assert_eq!(is_same(request, commit, "git commit -m fix bug"), None);
     }
 
     #[test]
     fn calls_are_compared_by_their_arguments() {
         let reference =
             r#"transfer(from="S-100", to="C-2207", cents=4550), valve(id="A", open=false). Done."#;
-        let request = "Pay 4550 cents from S-100 to C-2207, and close valve A.";
-        let of = |calls: serde_json::Value, text: &str| {
-            let mut evidence = evidence(request, reference, text);
+        let of = |calls: Value, text: &str| {
+            let mut evidence = evidence("Pay, and close valve A.", reference, text);
             evidence.tool_calls = serde_json::from_value::<Vec<ObservedToolCall>>(calls).unwrap();
             compare_plainly(&evidence).map(|found| matches!(found, PlainComparison::Same(_)))
         };
         let valve = json!({"name": "valve", "arguments": {"id": "A", "open": false}});
-        let transfer = |from, to, cents| json!({"name": "transfer", "arguments": {"from": from, "to": to, "cents": cents}});
-        let right = json!([valve, transfer("S-100", "C-2207", 4550)]);
-        assert_eq!(of(right.clone(), "Both are done."), Some(true));
-        assert_eq!(of(right.clone(), "I could not do that."), None);
-        assert_eq!(of(right, "Done; the new balance is 12."), None);
-        assert_eq!(of(json!([valve, transfer("S-100", "C-2207", 45)]), "Done."), Some(false));
-        let opened = json!({"name": "valve", "arguments": {"id": "A", "open": true}});
-        assert_eq!(of(json!([transfer("S-100", "C-2207", 4550), opened]), "Done."), Some(false));
-        assert_eq!(of(json!([valve]), "Done."), None, "another way may do as well");
-        assert_eq!(of(json!([]), "Done."), None, "an agent may not report its calls");
+        let transfer = |cents| {
+            let arguments = json!({"from": "S-100", "to": "C-2207", "cents": cents});
+            json!({"name": "transfer", "arguments": arguments})
+        };
+        assert_eq!(of(json!([valve, transfer(45)]), "Done."), Some(false));
+        for open in [json!([valve, transfer(4550)]), json!([valve]), json!([])] {
+            assert_eq!(of(open.clone(), "The transfer failed."), None, "{open}");
+        }
     }
 
     #[test]
     fn foreign_texts_are_compared_without_a_panic() {
-        for text in
-            ["", "{", "[", "```", "```json\n", "- :", "\u{0}", "一", "a=b", "１２時", "é: é"]
-        {
-            for other in ["{}", "[]", "0", "一", "a: b\nc: d", "```sh\nx -y\n```", "f(a=1)"] {
+        let texts = [
+            "",
+            "{",
+            "[",
+            "```",
+            "```json\n",
+            "- :",
+            "\u{0}",
+            "一",
+            "a=b",
+            "１２時",
+            "é: é",
+            "**",
+            "`",
+        ];
+        for text in texts {
+            for other in ["{}", "[]", "0", "一", "a: b\nc: d", "```sh\nx -y\n```", "f(a=1)", "*a*."]
+            {
                 let _ = is_same("?", other, text);
                 let _ = is_same(text, text, other);
             }

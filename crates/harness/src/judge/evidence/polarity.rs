@@ -197,11 +197,6 @@ pub(super) enum Opposition {
 }
 
 impl Polarity {
-    /// Returns true if the clause is negated.
-    pub(super) fn is_negated(&self) -> bool {
-        self.is_negated
-    }
-
     /// Reads a clause in lower case.
     pub(super) fn of(folded: &str) -> Self {
         // `No, we do not ship` negates once.

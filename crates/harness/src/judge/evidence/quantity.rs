@@ -66,61 +66,23 @@ impl Quantity {
         }
     }
 
-    /// Returns true if a number without a unit may be this one.
-    pub(super) fn has_value(&self, number: f64) -> bool {
-        let is_close = |own: &f64| (own - number).abs() <= 1e-9 * own.abs().max(number.abs());
-        self.values.iter().any(is_close)
-    }
-
-    /// Returns true for equal values in the same unit, however both are written.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.unit == other.unit && self.is_read_alike(other)
-    }
-
-    /// The same where a text may name the unit that one of them leaves out.
-    pub(super) fn is_same_in(&self, other: &Self, text: &str) -> bool {
-        let is_unit_left_out = self.unit.is_some() != other.unit.is_some();
-        self.is_same(other)
-            || is_unit_left_out && self.is_comparable_in(other, text) && self.is_read_alike(other)
-    }
-
-    /// Compares the likelier readings alone: `2,000` may be 2, but who writes it means 2000.
-    fn is_read_alike(&self, other: &Self) -> bool {
-        let values = self.values.first().zip(other.values.first());
-        values.is_some_and(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()))
-    }
-
-    /// Returns true if both count the same, where a text may name the unit that one of them leaves
-    /// out.
-    pub(super) fn is_comparable_in(&self, other: &Self, text: &str) -> bool {
-        let ((Some(unit), None) | (None, Some(unit))) = (self.unit, other.unit) else {
-            return self.is_comparable(other);
-        };
-        let mut words = TOKEN.find_iter(text).map(|word| word.as_str().to_lowercase());
-        words.any(|word| UNIT.get(word.as_str()) == Some(&unit))
-    }
-
-    /// Returns true if one of both is the other with fewer digits.
-    pub(super) fn is_rounded(&self, other: &Self) -> bool {
-        let factor = |one: &Self| one.unit.map_or(1.0, |(_, factor)| factor);
-        let (own, others) = (factor(self), factor(other));
-        let mut pairs = self
-            .values
-            .iter()
-            .flat_map(|a| other.values.iter().map(move |b| (a * own, b * others)));
-        pairs.any(|(a, b)| is_rounded(a, b))
-    }
-
     /// Returns true for a small number without a unit, which may as well have been counted.
     pub(super) fn may_be_counted(&self) -> bool {
         self.unit.is_none() && self.values.iter().all(|value| *value <= 12.0)
     }
 }
 
-/// Returns true if one of two numbers may be the other with fewer digits.
-pub(super) fn is_rounded(one: f64, other: f64) -> bool {
-    let largest = one.abs().max(other.abs());
-    (one - other).abs() <= 0.05 * largest && (one.fract() != 0.0 || other.fract() != 0.0)
+/// Returns true for two names of one unit. Where their case counts, as in `MB` and `Mb`, or a scale is
+/// left open, as in degrees, only the same name is.
+pub(super) fn same_unit(one: &str, other: &str) -> bool {
+    let of = |name: &str| {
+        let name = if name.chars().count() == 1 { name.to_owned() } else { name.to_lowercase() };
+        UNIT.get(name.as_str()).copied()
+    };
+    let is_named_alike = |(dimension, _): &(Dimension, f64)| {
+        matches!(dimension, Dimension::Time | Dimension::Length | Dimension::Mass)
+    };
+    one == other || of(one).filter(is_named_alike).is_some_and(|unit| of(other) == Some(unit))
 }
 
 /// Units: names, dimension, factor to the base unit. Names of one or two letters are matched with
