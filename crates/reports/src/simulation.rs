@@ -535,13 +535,12 @@ fn simulate_records(seed: u64) -> Result<(), Violation> {
         }
         // One that was written as a whole, although an error was returned, counts until the power
         // is lost.
-        let mut next = read.len() as u64;
-        for _ in 0..numbers.below(6) {
+        let first = read.len() as u64;
+        for next in first..first + numbers.below(6) {
             if file.append(&next).is_err() {
                 break;
             }
-            next += 1;
-            durable = (0..next).collect();
+            durable = (0..=next).collect();
         }
         if numbers.one_in(3) {
             disk.lose_power(numbers.draw());

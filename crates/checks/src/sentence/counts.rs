@@ -67,9 +67,8 @@ pub(super) fn times(phrase: &str) -> Option<(Option<u64>, Option<u64>)> {
         "once" if exact != phrase => return Some((Some(1), Some(1))),
         "twice" if exact != phrase => return Some((Some(2), Some(2))),
         "at least once" | "once or more" => return Some((Some(1), None)),
-        "at least twice" => return Some((Some(2), None)),
         "at most once" | "no more than once" => return Some((None, Some(1))),
-        "more than once" => return Some((Some(2), None)),
+        "at least twice" | "more than once" => return Some((Some(2), None)),
         _ => {}
     }
     let phrase = phrase.strip_suffix(" times").or_else(|| phrase.strip_suffix(" time"))?;

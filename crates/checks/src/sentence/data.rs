@@ -106,17 +106,17 @@ pub(super) fn data_check(sentence: &str, context: &SentenceContext) -> Option<Va
         return Some(json!({ "file_data": data }));
     }
     // "The version is current" is no comparison: what follows `is` must be a literal.
-    Some(equal_data(&file, &pointer, literal(value)?, value.starts_with('`')))
+    Some(equal_data(&file, &pointer, &literal(value)?, value.starts_with('`')))
 }
 
 /// Returns the check of a value in a file. `8080` in backticks may be a number or a text.
-pub(super) fn equal_data(file: &str, pointer: &str, value: Value, is_code: bool) -> Value {
+pub(super) fn equal_data(file: &str, pointer: &str, value: &Value, is_code: bool) -> Value {
     let equal =
         |value: &Value| json!({"file_data": {"path": file, "pointer": pointer, "equals": value}});
     let other = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     match other.filter(|other| is_code && !other.is_object() && !other.is_array()) {
-        Some(other) => json!({"any": [equal(&other), equal(&value)]}),
-        None => equal(&value),
+        Some(other) => json!({"any": [equal(&other), equal(value)]}),
+        None => equal(value),
     }
 }
 

@@ -8,6 +8,7 @@
 mod context;
 mod counts;
 mod data;
+mod form_parts;
 mod forms;
 mod skeleton;
 mod skill;

@@ -190,10 +190,10 @@ impl DecisionBand {
 
     /// Returns true if a known answer passes, or `None` if it is not decided.
     pub fn verdict_on(self, known: &KnownScore) -> Option<bool> {
-        match known.is_certain {
-            true => Some(known.score > 0.5),
-            false => self.verdict(Score::new(known.score).ok()?),
+        if known.is_certain {
+            return Some(known.score > 0.5);
         }
+        self.verdict(Score::new(known.score).ok()?)
     }
 
     /// Returns true if the judge decides something.

@@ -176,7 +176,7 @@ fn reading(call: &ObservedToolCall, path: &str) -> FileReading {
                 let folder = members.get("path").and_then(Value::as_str).unwrap_or_default();
                 let is_elsewhere = folder.rsplit('/').next().is_some_and(|it| it.contains('.'));
                 if is_elsewhere && folder != "." { FileReading::No } else { FileReading::Unclear }
-            } else if is_reader && !PATH_KEYS.iter().any(|key| has(&key))
+            } else if is_reader && !PATH_KEYS.iter().any(has)
                 || ["task", "agent"].iter().any(|part| tool.contains(part)) && names(arguments)
             {
                 FileReading::Unclear
@@ -219,12 +219,12 @@ fn part_reading(part: &str, path: &str) -> FileReading {
     let rest = found.name("rest").map_or("", |rest| rest.as_str());
     let shown = rest.split('>').next().unwrap_or_default();
     // The first word of a search is what is searched for.
-    let files = if !program.is_empty() {
+    let files = if program.is_empty() {
+        shown.to_owned()
+    } else {
         let mut words = shown.split_whitespace().filter(|word| !word.starts_with('-'));
         words.next();
         words.collect::<Vec<_>>().join(" ")
-    } else {
-        shown.to_owned()
     };
     if contains_path(&files, path) {
         FileReading::Reads

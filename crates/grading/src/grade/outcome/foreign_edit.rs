@@ -23,7 +23,7 @@ const OF_PROPOSAL: [&str; 4] = [
     "the user modified your proposed changes",
 ];
 
-/// Sentences about a file: Claude Code, OpenCode and others.
+/// Sentences about a file: Claude Code, `OpenCode` and others.
 const SINCE_TOUCHED: [&str; 3] = [
     "has been modified since read",
     "has been modified since it was last read",

@@ -133,11 +133,11 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
     let output = normal(&evidence.output);
     let reference = evidence.case.grounds.reference.as_deref().map(normal);
     if reference.as_ref().is_some_and(|reference| !reference.is_empty() && *reference == output) {
-        return CertainVerdict::right("the answer is the reference");
+        return Some(CertainVerdict::right("the answer is the reference"));
     }
     match evidence::compare_plainly(evidence) {
-        Some(PlainComparison::Same(why)) => return CertainVerdict::right(why),
-        Some(PlainComparison::Differs(what)) => return CertainVerdict::wrong(what),
+        Some(PlainComparison::Same(why)) => return Some(CertainVerdict::right(why)),
+        Some(PlainComparison::Differs(what)) => return Some(CertainVerdict::wrong(what)),
         None => {}
     }
     let did_nothing = evidence.files.is_empty() && evidence.tool_calls.is_empty();
@@ -149,27 +149,29 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
     if let (Some(form), Some(reference)) = (form, &evidence.case.grounds.reference)
         && missing_form(evidence, reference).is_none()
     {
-        return CertainVerdict::wrong(format!("the answer is not in the form asked for: {form}"));
+        return Some(CertainVerdict::wrong(format!(
+            "the answer is not in the form asked for: {form}"
+        )));
     }
     if output.is_empty() {
-        return CertainVerdict::wrong("the answer is empty");
+        return Some(CertainVerdict::wrong("the answer is empty"));
     }
     let may_refuse = known_texts(evidence).any(refuses_anywhere);
     // A long answer that begins like a refusal may still do the task.
     let is_short = output.chars().count() <= MAX_REFUSAL;
     if is_short && refuses(&output) && !may_refuse {
-        return CertainVerdict::wrong("the answer is a refusal");
+        return Some(CertainVerdict::wrong("the answer is a refusal"));
     }
     None
 }
 
 impl CertainVerdict {
-    fn right(why: &str) -> Option<Self> {
-        Some(Self { is_right: true, why: why.to_owned() })
+    fn right(why: &str) -> Self {
+        Self { is_right: true, why: why.to_owned() }
     }
 
-    fn wrong(why: impl Into<String>) -> Option<Self> {
-        Some(Self { is_right: false, why: why.into() })
+    fn wrong(why: impl Into<String>) -> Self {
+        Self { is_right: false, why: why.into() }
     }
 }
 
