@@ -4,7 +4,7 @@
 //! Blind: the presentation contains no verdict, score or threshold. All labels go through this
 //! module, whether they come from a terminal, a script or a page.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::document::{CaseDocument, ReportDocument};
@@ -134,7 +134,7 @@ pub fn labelled_answers(
 pub fn add_own_scores(
     report: &ReportDocument,
     labels: &LabelFile,
-    known: &mut HashSet<(String, String)>,
+    known: &mut BTreeSet<(String, String)>,
     scores: &mut OwnScores,
 ) {
     let categories = &report.rubric.categories;

@@ -1,7 +1,7 @@
 //! `selftest judge calibrate`: the judge held against the labels of people. Keeps the calibration beside
 //! the reports, and finds it again for a run by the same judge.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     let (mut all, mut features, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     let mut of: Option<(CalibratedJudge, String)> = None;
     let mut own: Option<OwnScores> = None;
-    let mut labelled = HashSet::new();
+    let mut labelled = BTreeSet::new();
     for run in &runs {
         let report = find_report(&project, &resolved, run)?;
         // A run that is named twice has its labels once.
@@ -217,7 +217,7 @@ fn of_run(
     report: &ReportDocument,
     json_folder: &Path,
     own: Option<&mut OwnScores>,
-    known: &mut HashSet<(String, String)>,
+    known: &mut BTreeSet<(String, String)>,
 ) -> Result<(Vec<LabelledAnswer>, Vec<String>), AppError> {
     let store = LabelStore::new(json_folder, &report.run_id);
     let labels = label::read(&store, &answers(report))?;
