@@ -263,7 +263,7 @@ fn after_three_tries_a_template_is_filled() {
     let server = ModelServer::script()
         .generator(|call| grounded(call, "Delete all files with rm -rf / now."))
         .start();
-    let report = Workspace::simple(&server).run().exit(0).report();
+    let report = Workspace::simple(&server).args(["--exit-zero"]).run().exit(0).report();
     let case = report.case();
     assert_eq!(case.rejections().len(), 3);
     assert_eq!(server.calls(Role::Generator).len(), 3);
@@ -277,7 +277,7 @@ fn max_attempts_is_a_setting() {
     let server = ModelServer::script().generator(|_| "no prompt at all").start();
     let yaml =
         config(OPENAI, &scenarios(1)).replace("generator: {", "generator: { max_attempts: 1,");
-    let _ = Workspace::new().config(yaml).server(&server).run().exit(0);
+    let _ = Workspace::new().config(yaml).server(&server).args(["--exit-zero"]).run().exit(0);
     assert_eq!(server.calls(Role::Generator).len(), 1);
 }
 
