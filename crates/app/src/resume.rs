@@ -298,8 +298,8 @@ pub enum ContinuedRun {
 
 /// Resumes a run: its id, its journal, or `latest`. Finished calls and cases are not repeated.
 ///
-/// Of `settings` only what changes no result counts: limits, concurrency, `fail_fast` and
-/// `exit_zero`; `json` asks for JSON where the run's purpose prints some.
+/// Options that change results are those of the first start; `settings` gives limits, concurrency,
+/// `fail_fast` and `exit_zero`. `json` asks for JSON if the run's purpose prints some.
 pub async fn continue_run(
     project: &Project,
     resolved: &ResolvedConfig,

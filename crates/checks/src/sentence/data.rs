@@ -1,7 +1,7 @@
 //! Sentences about the data in a file: "caseplan.json.version === '27.0.0'", "id matches /^c-[0-9]+$/".
 //!
 //! A sentence that names no file is about the only data file that its case names, if the case asks for
-//! it. If it names two, or none, or one that is there before, the sentence is left to the judge.
+//! it. If it names none or several, or only an input file, the judge decides the sentence.
 
 use std::sync::LazyLock;
 

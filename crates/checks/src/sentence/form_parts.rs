@@ -20,7 +20,7 @@ pub(super) const LINK: &str = r"https?://\S|\]\([^)\s]+\)";
 /// A table in Markdown, HTML or of lines.
 pub(super) const TABLE: &str = r"(?mi)^\s*\|?\s*:?-{3,}:?\s*\||<table|^\s*[│┃╎][^\n├└]*[│┃╎]\s*$";
 
-/// How many of several texts must be there.
+/// The number of texts that an answer or a file must contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
     All,
@@ -88,7 +88,7 @@ pub(super) fn said_chinese(
     texts(&skeleton.captured(found, "l"), amount, false)
 }
 
-/// How a literal is looked for.
+/// A search for a literal.
 enum LiteralSearch<'l> {
     Text(&'l str),
     Pattern(String),
@@ -146,7 +146,8 @@ fn texts(literals: &[&SentenceLiteral], amount: Amount, is_exact: bool) -> Optio
     })
 }
 
-/// Returns the check that at least so many of these hold, where few choices are left.
+/// Returns the check that at least `least` of these hold. Returns `None` if that takes too many
+/// combinations.
 fn at_least(checks: &[Value], least: usize) -> Option<Value> {
     match checks.len().checked_sub(least)? {
         0 => Some(json!({ "all": checks })),

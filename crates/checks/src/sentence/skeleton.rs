@@ -11,7 +11,7 @@ use super::verbs;
 /// Longer literals are usually not meant verbatim.
 const MAX_LITERAL: usize = 200;
 
-/// How a literal stands in its sentence.
+/// The marks around a literal in its sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LiteralForm {
     /// In quotes.

@@ -1,5 +1,5 @@
-//! How often tasks had succeeded by what was seen of them, on labelled sessions: precision, recall
-//! and lift of each outcome and state, by source, beside the dumbest baseline.
+//! Measures outcomes on labelled sessions: precision, recall and lift of each outcome and state, by
+//! source, beside the baseline of claims.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};

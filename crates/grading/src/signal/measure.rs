@@ -74,7 +74,7 @@ pub struct SignalMeasure {
     pub misread: Vec<MisreadMessage>,
 }
 
-/// How well a reading finds a signal.
+/// The accuracy of a reading against labels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Accuracy {
     /// Share of the flagged messages that are labelled so.

@@ -137,7 +137,7 @@ pub(in crate::check) fn file_read(path: &CheckText, seen: &CheckObservation<'_>)
     FactStatement::new(false, format!("does not read {name}"))
 }
 
-/// Whether a call reads a file.
+/// What a call shows about the reading of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileReading {
     No,

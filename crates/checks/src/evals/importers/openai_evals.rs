@@ -110,7 +110,7 @@ fn read_eval(
     Ok(())
 }
 
-/// How an answer is compared with the ideal ones.
+/// The comparison of an answer with the ideal ones.
 enum SampleGrader {
     /// It begins with one of them.
     Match,
