@@ -17,10 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use selftest_harness::event::{EventLog, Observer as _, RunEvent, RunEventKind, RunHeader};
 use selftest_harness::journal::{
@@ -36,6 +35,7 @@ use selftest_models::{
 };
 use selftest_text::disk::Disk;
 use selftest_text::disk::simulated_disk::{FaultPlan, SeededNumbers, SimulatedDisk};
+use selftest_text::seeds::run_seeds;
 
 use crate::document::{CaseDocument, ReportDocument};
 use crate::files::ReportFiles;
@@ -44,8 +44,6 @@ use crate::observer::ReportObserver;
 
 /// Seeds of an ordinary test run.
 const SEEDS: u64 = 1_000;
-/// Seeds after which a long simulation says how far it is.
-const REPORTED: u64 = 10_000;
 /// Starts of a run after which the disk works and nothing dies.
 const FAULTY_STARTS: u64 = 6;
 /// Most starts of a run: with a working disk one is enough.
@@ -554,47 +552,7 @@ fn simulate(seed: u64) -> Result<(), Violation> {
     catch_unwind(AssertUnwindSafe(whole)).unwrap_or_else(|_| Err("it panicked".to_owned()))
 }
 
-/// Number of an environment variable.
-fn number_of(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn runs_survive_every_fault() {
-    let first = number_of("SELFTEST_SIMULATE_FROM").unwrap_or(0);
-    let count = number_of("SELFTEST_SIMULATE").unwrap_or(SEEDS);
-    let begun = Instant::now();
-    let next = AtomicU64::new(first);
-    let violations = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + count {
-                        return;
-                    }
-                    if seed > first && (seed - first).is_multiple_of(REPORTED) {
-                        let (failed, took) = (violations.lock().unwrap().len(), begun.elapsed());
-                        println!("up to seed {seed}: {failed} violations, {took:.1?}");
-                    }
-                    if let Err(why) = simulate(seed) {
-                        let violation =
-                            format!("seed {seed} (again: just simulate 1 {seed}): {why}");
-                        println!("{violation}");
-                        violations.lock().unwrap().push(violation);
-                    }
-                }
-            });
-        }
-    });
-    let violations = violations.into_inner().unwrap();
-    let (failed, took) = (violations.len(), begun.elapsed());
-    println!("{count} seeds from {first}, {failed} violations, {:.1} s", took.as_secs_f64());
-    assert!(
-        violations.is_empty(),
-        "{failed} of {count} seeds: {:#?}",
-        &violations[..failed.min(10)]
-    );
+    run_seeds(SEEDS, "simulate", || (), |(), seed| simulate(seed));
 }

@@ -9,6 +9,8 @@ mod named;
 pub mod normal;
 pub mod redact;
 pub mod search;
+#[cfg(feature = "simulation")]
+pub mod seeds;
 pub mod wording;
 pub mod words;
 

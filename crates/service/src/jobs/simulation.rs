@@ -16,7 +16,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use apalis::prelude::{Attempt, Data, Status, Task, WorkerContext};
 use apalis_sqlite::queries::{AckPayload, ack_tasks, fetch_next, register_worker};
@@ -38,6 +37,7 @@ use selftest_models::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelErro
 use selftest_store::QueuePool;
 use selftest_text::disk::simulated_disk::SeededNumbers;
 use selftest_text::redact::Redactor;
+use selftest_text::seeds::run_seeds;
 
 /// Seeds of an ordinary test run.
 const SEEDS: u64 = 30;
@@ -557,50 +557,15 @@ async fn finish(
     Ok(())
 }
 
-/// Number of an environment variable.
-fn number_of(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn store_and_queue_survive_kills() {
-    let first = number_of("SELFTEST_SIMULATE_FROM").unwrap_or(0);
-    let count = number_of("SELFTEST_SIMULATE").unwrap_or(SEEDS);
     // In memory: only the order of writes counts.
     let memory = Path::new("/dev/shm");
     let room = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     let room = room.unwrap();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let template = runtime().block_on(Template::new(room.path()));
-    let begun = Instant::now();
-    let next = AtomicU64::new(first);
-    let violations = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let runtime = runtime();
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + count {
-                        return;
-                    }
-                    if let Err(why) = runtime.block_on(simulate(seed, &template)) {
-                        let violation =
-                            format!("seed {seed} (again: just simulate-store 1 {seed}): {why}");
-                        println!("{violation}");
-                        violations.lock().unwrap().push(violation);
-                    }
-                }
-            });
-        }
+    run_seeds(SEEDS, "simulate-store", runtime, |runtime, seed| {
+        runtime.block_on(simulate(seed, &template))
     });
-    let violations = violations.into_inner().unwrap();
-    let (failed, took) = (violations.len(), begun.elapsed());
-    println!("{count} seeds from {first}, {failed} violations, {:.1} s", took.as_secs_f64());
-    assert!(
-        violations.is_empty(),
-        "{failed} of {count} seeds: {:#?}",
-        &violations[..failed.min(10)]
-    );
 }
