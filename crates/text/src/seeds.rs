@@ -15,6 +15,7 @@ const REPORTED: u64 = 10_000;
 ///
 /// # Panics
 /// Panics with the first violations, if there are any.
+#[expect(clippy::print_stdout, reason = "a long simulation says how far it is")]
 pub fn run_seeds<T>(
     usual: u64,
     again: &str,
