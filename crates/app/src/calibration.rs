@@ -9,10 +9,6 @@ use selftest_harness::calibration::{
     CalibratedJudge, JudgeCalibration, LabelCalibration, OwnScores,
 };
 use selftest_harness::judge::fitness::{JudgeFitness, KnownScores};
-use selftest_harness::judge::judge_settings::JudgeMethod;
-use selftest_harness::judge::{probability, prompt};
-use selftest_harness::rubric::Rubric;
-use selftest_models::prompts::PromptLibrary;
 use selftest_reports::labelling::LABELS_FOLDER;
 
 use crate::project::Project;
@@ -26,27 +22,6 @@ pub const OWN_SCORES_FILE: &str = "own-scores.json";
 /// Returns the file with the judge's scores of labelled answers, in a folder of JSON reports.
 pub fn own_scores_path(json_folder: &Path) -> PathBuf {
     json_folder.join(LABELS_FOLDER).join(OWN_SCORES_FILE)
-}
-
-/// Returns what makes a judge the one that labels are about.
-pub(crate) fn calibrated_judge(
-    model: &str,
-    weights: &str,
-    method: Option<JudgeMethod>,
-    library: &PromptLibrary,
-    rubric: &Rubric,
-) -> CalibratedJudge {
-    let template = match method {
-        Some(method) if method.takes_readings() => probability::TEMPLATE,
-        _ => prompt::TEMPLATE,
-    };
-    CalibratedJudge {
-        model: model.to_owned(),
-        weights: weights.to_owned(),
-        method,
-        prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
-        rubric_digest: rubric.digest(),
-    }
 }
 
 /// Returns this judge's scores of labelled answers, if there are any. What cannot be read is said, and

@@ -22,7 +22,7 @@ use selftest_harness::judge::bench::{self, BenchAnswer, BenchReportSettings, Ben
 use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::{likelihood, probability, prompt, rule, tool_calls};
+use selftest_harness::judge::{likelihood, rule, template_of, tool_calls};
 use selftest_harness::rubric::Rubric;
 use selftest_models::ChatModel;
 use selftest_models::model_settings::ModelEnvironment;
@@ -91,12 +91,7 @@ impl MeasuredJudge {
     ) -> Self {
         let digest_of = |template| library.digests().get(template).cloned();
         let reads_likelihoods = method == JudgeMethod::Probability && model.supports_scoring();
-        let template = match method {
-            JudgeMethod::Verdict => prompt::TEMPLATE,
-            JudgeMethod::Decision | JudgeMethod::Probability | JudgeMethod::Auto => {
-                probability::TEMPLATE
-            }
-        };
+        let template = template_of(Some(method));
         Self {
             weights: model.fingerprint().await.unwrap_or_else(|| model.id().to_owned()),
             method,
@@ -361,6 +356,7 @@ impl<T: Serialize + DeserializeOwned> UnfinishedMeasurement<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selftest_harness::judge::probability;
     use selftest_harness::prompts::BUILT_IN;
 
     #[test]

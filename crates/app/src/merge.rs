@@ -18,7 +18,6 @@ use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
 use selftest_harness::event::{RunEventKind, RunHeader};
 use selftest_harness::gate::BaselineGate;
 use selftest_harness::gate::finding::GateFinding;
-use selftest_harness::judge::{probability, prompt};
 use selftest_harness::outcome::{CaseResult, absolute_outcome};
 use selftest_harness::run::execute::RunResults;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
@@ -132,17 +131,12 @@ fn calibration(
     header: &RunHeader,
 ) -> JudgeCalibration {
     let Some(weights) = header.models.judge_weights.clone() else { return JudgeCalibration::None };
-    let method = header.models.judge_method;
-    let template = match method {
-        Some(method) if method.takes_readings() => probability::TEMPLATE,
-        _ => prompt::TEMPLATE,
-    };
-    let judge = CalibratedJudge {
-        model: header.models.judge.clone(),
-        weights,
-        method,
-        prompt_digest: header.prompt_digests.get(template).cloned().unwrap_or_default(),
-        rubric_digest: header.rubric.digest.clone(),
-    };
+    let judge = CalibratedJudge::new(
+        &header.models.judge,
+        Some(&weights),
+        header.models.judge_method,
+        &header.prompt_digests,
+        &header.rubric.digest,
+    );
     judge_calibration(project, resolved, &judge)
 }

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use rand::RngExt as _;
 use serde_json::{Value, json};
 
-use crate::calibration::{calibrated_judge, judge_calibration, own_scores};
+use crate::calibration::{judge_calibration, own_scores};
 use crate::error::AppError;
 use crate::judges::{FETCH_JUDGE, MeasuredJudge, measured_models, requirement};
 use crate::options::RunSettings;
@@ -18,10 +18,11 @@ use crate::suite_file::SuiteFile;
 use selftest_checks::named_file::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
 use selftest_config::{self as config, Config, ResolvedConfig};
-use selftest_harness::calibration::{JudgeCalibration, MIN_OWN_LABELS};
+use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration, MIN_OWN_LABELS};
 use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, PanelMember, RunModels};
 use selftest_harness::journal::RunDigests;
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
+use selftest_harness::judge::fitness::DecisionBand;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::judge_settings::JudgeCertificate;
 use selftest_harness::judge::panel::JudgePanel;
@@ -97,6 +98,14 @@ impl PreparedRun {
     pub fn digests(&self, rubric: &str) -> RunDigests {
         let names = &self.models;
         let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
+        // Bounds from known answers are left out: a certificate that is measured anew on another
+        // machine sees fewer answers in its minute, and the run can be continued all the same.
+        let fitness = names.judge_fitness.iter();
+        let own: Vec<DecisionBand> = fitness
+            .flat_map(|fitness| [fitness.with_reference, fitness.without_reference])
+            .flatten()
+            .filter(|band| band.is_own)
+            .collect();
         BTreeMap::from([
             ("the models".to_owned(), digest::json_sha256_hex(models)),
             (
@@ -104,6 +113,7 @@ impl PreparedRun {
                 digest::json_sha256_hex(json!(self.runner.library.digests())),
             ),
             ("the rubric".to_owned(), rubric.to_owned()),
+            ("what your labels say of the judge".to_owned(), digest::json_sha256_hex(json!(own))),
         ])
     }
 }
@@ -409,12 +419,12 @@ impl RunSetup<'_> {
             // Labels of a panel's answers are about all of its judges together.
             let fitness = judge.fitness().filter(|_| is_bound_by_labels).cloned();
             if let Some(fitness) = fitness
-                && let now = calibrated_judge(
+                && let now = CalibratedJudge::new(
                     &names.judge,
-                    identity.weights(),
+                    Some(identity.weights()),
                     Some(identity.method()),
-                    library,
-                    &self.resolved.rubric,
+                    library.digests(),
+                    &self.resolved.rubric.digest(),
                 )
                 && let Some(own) = own_scores(self.project, self.resolved, &now, &fitness)
             {
@@ -462,7 +472,13 @@ impl RunSetup<'_> {
         let method = members.first().map(|member| member.method);
         // Of judges that are asked in different ways there is no one method.
         let method = method.filter(|one| members.iter().all(|member| member.method == *one));
-        let calibrated = calibrated_judge(&names.judge, &weights, method, library, rubric);
+        let calibrated = CalibratedJudge::new(
+            &names.judge,
+            Some(&weights),
+            method,
+            library.digests(),
+            &rubric.digest(),
+        );
         names.judge_weights = Some(weights);
         names.judge_method = method;
         if let [alone] = &members[..] {

@@ -17,8 +17,7 @@ use crate::gate::baseline::JudgeIdentity;
 use crate::gate::finding::GateFinding;
 use crate::judge::fitness::JudgeFitness;
 use crate::judge::judge_settings::JudgeMethod;
-use crate::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
-use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use crate::judge::template_of;
 use crate::notice::RunNotice;
 use crate::outcome::usage::ModelPrices;
 use crate::outcome::{CaseResult, RunOutcome, RunSummary};
@@ -141,16 +140,11 @@ impl RunModels {
         prompt_digests: &BTreeMap<String, String>,
         rubric_digest: &str,
     ) -> Option<JudgeIdentity> {
-        // A judge is identified by the template that it is asked with.
-        let template = match self.judge_method {
-            Some(method) if method.takes_readings() => QUESTIONS_TEMPLATE,
-            _ => JUDGE_TEMPLATE,
-        };
         (self.judge != NO_JUDGE).then(|| JudgeIdentity {
             model: self.judge.clone(),
             weights: self.judge_weights.clone(),
             method: self.judge_method,
-            prompt_digest: prompt_digests.get(template).cloned(),
+            prompt_digest: prompt_digests.get(template_of(self.judge_method)).cloned(),
             rubric_digest: rubric_digest.to_owned(),
         })
     }

@@ -12,7 +12,6 @@ use selftest_harness::calibration::labels::{AnswerId, LabelFile, labelling_order
 use selftest_harness::calibration::{
     CalibratedJudge, Label, LabelError, LabelledAnswer, OwnScores, features,
 };
-use selftest_harness::judge::{probability, prompt};
 use selftest_harness::sut::namespace::RunId;
 use selftest_text::escape::{block, terminal};
 use selftest_text::{file, one_line};
@@ -86,17 +85,13 @@ pub fn render_sections(report: &ReportDocument, answer: &AnswerId) -> Option<Str
 /// Returns the identity of a run's judge.
 pub fn calibrated_judge(report: &ReportDocument) -> CalibratedJudge {
     let models = &report.models;
-    let template = match models.judge_method {
-        Some(method) if method.takes_readings() => probability::TEMPLATE,
-        _ => prompt::TEMPLATE,
-    };
-    CalibratedJudge {
-        model: models.judge.clone(),
-        weights: models.judge_weights.clone().unwrap_or_else(|| models.judge.clone()),
-        method: models.judge_method,
-        prompt_digest: report.prompt_digests.get(template).cloned().unwrap_or_default(),
-        rubric_digest: report.rubric.digest.clone(),
-    }
+    CalibratedJudge::new(
+        &models.judge,
+        models.judge_weights.as_deref(),
+        models.judge_method,
+        &report.prompt_digests,
+        &report.rubric.digest,
+    )
 }
 
 /// Returns the labelled answers that the judge scored, the names of the numbers it gave, and the

@@ -22,7 +22,7 @@ use selftest_checks::scenario::should_load;
 use selftest_checks::suite::{SUITE_VERSION, Suite, SuiteCase};
 use selftest_config::{self as config, Config};
 use selftest_harness::event::SuiteRun;
-use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::namespace::RunId;
 use selftest_harness::sut::skill::Skill;
@@ -426,12 +426,13 @@ impl SuiteFile {
                 "{shown} was frozen under another rubric: scores cannot be compared with that run"
             ));
         }
-        let now = library.digests().get(JUDGE_TEMPLATE).map(String::as_str);
-        if differs(self.suite.prompt_digests.get(JUDGE_TEMPLATE), now) {
-            warnings.push(format!(
-                "prompts/{JUDGE_TEMPLATE} has changed since {shown} was frozen: scores may differ \
-                 for that"
-            ));
+        for name in JUDGE_TEMPLATES {
+            let now = library.digests().get(name).map(String::as_str);
+            if differs(self.suite.prompt_digests.get(name), now) {
+                warnings.push(format!(
+                    "prompts/{name} has changed since {shown} was frozen: scores may differ for that"
+                ));
+            }
         }
         warnings
     }

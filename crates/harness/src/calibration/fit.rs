@@ -1,10 +1,13 @@
 //! Calibrates a judge: fits a penalised logistic regression from its scores to human labels, and
 //! measures its quality on held-out labels.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::judge::judge_settings::JudgeMethod;
+use crate::judge::template_of;
 use selftest_stats::{
     Interval, ReliabilityBin, RidgeLogistic, brier_score, cohen_kappa, constant_brier,
     is_separable, leave_one_out, reliability,
@@ -41,6 +44,24 @@ pub struct CalibratedJudge {
 }
 
 impl CalibratedJudge {
+    /// Creates the identity of a judge that is asked by this method. Of the prompts, only the one
+    /// that the method uses counts; without digest of the weights, the model's name stands for it.
+    pub fn new(
+        model: &str,
+        weights: Option<&str>,
+        method: Option<JudgeMethod>,
+        prompt_digests: &BTreeMap<String, String>,
+        rubric_digest: &str,
+    ) -> Self {
+        Self {
+            model: model.to_owned(),
+            weights: weights.unwrap_or(model).to_owned(),
+            method,
+            prompt_digest: prompt_digests.get(template_of(method)).cloned().unwrap_or_default(),
+            rubric_digest: rubric_digest.to_owned(),
+        }
+    }
+
     /// Returns the first difference from another judge in one word, or `None` if they are the same.
     pub fn difference_from(&self, now: &Self) -> Option<&'static str> {
         if self.model != now.model || self.weights != now.weights {

@@ -27,6 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
+use judge_settings::JudgeMethod;
 use panel::PanelVerdict;
 use probability::{QuestionAnswer, ReadingKind};
 use scale::ProbabilityScale;
@@ -42,6 +43,15 @@ pub const TEMPLATES: [&str; 5] = [
     likelihood::TEMPLATE,
     tool_calls::TEMPLATE,
 ];
+
+/// Returns the path of the template that a judge is asked with by this method, which is part of what
+/// identifies it.
+pub fn template_of(method: Option<JudgeMethod>) -> &'static str {
+    match method {
+        Some(method) if method.takes_readings() => probability::TEMPLATE,
+        _ => prompt::TEMPLATE,
+    }
+}
 
 /// The score of one category.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -20,7 +20,7 @@ use selftest_harness::experiment::{
     Arm, Arms, Conclusion, ExperimentAnalysis, ExperimentTrial, analyse,
 };
 use selftest_harness::gate::attribution::ChangeAttribution;
-use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::judge::template_of;
 use selftest_harness::outcome::CaseStatus;
 use selftest_models::TokenUsage;
 
@@ -224,10 +224,16 @@ fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
     if a.models.judge != b.models.judge {
         remarks.push("the judge models differ: differences may come from the judges".to_owned());
     }
+    if a.models.judge_method != b.models.judge_method {
+        remarks.push("the judges were asked by different methods".to_owned());
+    }
     if a.rubric.digest != b.rubric.digest {
         remarks.push("the rubrics differ: scores are not comparable".to_owned());
     }
-    if a.prompt_digests.get(JUDGE_TEMPLATE) != b.prompt_digests.get(JUDGE_TEMPLATE) {
+    let prompt = |report: &ReportDocument| {
+        report.prompt_digests.get(template_of(report.models.judge_method)).cloned()
+    };
+    if a.models.judge_method == b.models.judge_method && prompt(a) != prompt(b) {
         remarks.push("the judge prompts differ: differences may come from the judging".to_owned());
     }
     let judging = |report: &ReportDocument| {
@@ -246,6 +252,8 @@ mod tests {
     use super::*;
     use crate::TerminalStyle;
     use crate::fixture;
+    use selftest_harness::judge::judge_settings::JudgeMethod;
+    use selftest_harness::judge::{probability, prompt};
     use selftest_harness::sut::namespace::RunId;
 
     fn report() -> ReportDocument {
@@ -280,6 +288,27 @@ mod tests {
         assert!(only_b[0].starts_with("safety_floor (") && only_b[0] != only_a[0], "{only_b:?}");
         assert_eq!(only_b[1..], ["generation (no prompt in B)"]);
         assert!(analysis.cases.iter().all(|case| case.case != "skipped"));
+    }
+
+    #[test]
+    fn the_prompt_of_the_method_is_compared() {
+        let with = |digest: &str| {
+            let mut report = report();
+            report.models.judge_method = Some(JudgeMethod::Probability);
+            report.prompt_digests.insert(probability::TEMPLATE.to_owned(), digest.to_owned());
+            report
+        };
+        let says = |a: &ReportDocument, b: &ReportDocument, what: &str| {
+            remarks(a, b).iter().any(|remark| remark.contains(what))
+        };
+        assert!(says(&with("1"), &with("2"), "judge prompts differ"));
+        assert!(!says(&with("1"), &with("1"), "judge prompts differ"));
+        // The prompt of verdicts is not in use.
+        let mut other = with("1");
+        other.prompt_digests.insert(prompt::TEMPLATE.to_owned(), "another".to_owned());
+        assert!(!says(&with("1"), &other, "judge prompts differ"));
+        other.models.judge_method = Some(JudgeMethod::Verdict);
+        assert!(says(&with("1"), &other, "different methods"));
     }
 
     #[test]
