@@ -123,6 +123,11 @@ format:
 bench name='*':
     cargo bench --locked --workspace --bench '{{ name }}'
 
+# The same, and writes the numbers into the table of benches/README.md
+[group('develop')]
+bench-table name='*':
+    SELFTEST_BENCH_WRITE=1 cargo bench --locked --workspace --bench '{{ name }}'
+
 # Snapshots that differ, one after the other
 [group('develop')]
 review-snapshots:

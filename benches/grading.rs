@@ -18,6 +18,7 @@ mod corpus;
 #[expect(dead_code, reason = "of another benchmark, which uses all of it")]
 #[path = "ingest/hermes.rs"]
 mod hermes;
+mod measurements;
 mod model;
 #[path = "ingest/words.rs"]
 mod words;
@@ -26,6 +27,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use measurements::Measurements;
 use selftest_sessions::{Session, SessionCollector, SessionSource, TranscriptBudget};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
@@ -47,18 +49,13 @@ const MIN_RATE: f64 = 0.95;
 
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
-    let condensed = condense(folder.path());
-    let backfilled = backfill(folder.path());
-    if condensed && backfilled { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let mut rows = Measurements::of("grading");
+    condense(folder.path(), &mut rows);
+    backfill(folder.path(), &mut rows);
+    rows.finish()
 }
 
-/// Prints a number with its limit, and says whether it is kept.
-fn check(what: &str, measured: f64, limit: f64, kept: bool) -> bool {
-    println!("{what:<52} {measured:>10.2}   limit {limit}{}", if kept { "" } else { "  NOT MET" });
-    kept
-}
-
-fn condense(folder: &Path) -> bool {
+fn condense(folder: &Path, rows: &mut Measurements) {
     let folder = folder.join("long");
     corpus::claude(&corpus::Pools::new(), &folder, 1, LONG);
     let file = selftest_sessions::find_session_files(&[folder], |_| {}).into_iter().next().unwrap();
@@ -74,9 +71,8 @@ fn condense(folder: &Path) -> bool {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    let time = times[RUNS / 2];
-    let what = format!("condensing {messages} messages, ms");
-    check(&what, time, MAX_CONDENSING, time <= MAX_CONDENSING)
+    let name = format!("condense a session of {messages} messages");
+    rows.add(&name, times[RUNS / 2], "ms", ..=MAX_CONDENSING);
 }
 
 fn read(source: &SessionSource) -> Session {
@@ -85,7 +81,7 @@ fn read(source: &SessionSource) -> Session {
     collector.into_sessions().into_iter().next().unwrap()
 }
 
-fn backfill(folder: &Path) -> bool {
+fn backfill(folder: &Path, rows: &mut Measurements) {
     let sessions = folder.join("sessions");
     let pools = corpus::Pools::new();
     for number in 0..SESSIONS {
@@ -115,8 +111,7 @@ fn backfill(folder: &Path) -> bool {
     run(&["grade", "backfill", &concurrency, "--source", sessions.to_str().unwrap()]);
     let wall = started.elapsed().as_secs_f64();
     let ideal = (DELAY * SESSIONS / CONCURRENCY).as_secs_f64();
-    println!("{:<52} {wall:>10.2}", "backfill of 100 sessions, s");
-    check("  of the ideal rate", ideal / wall, MIN_RATE, ideal / wall >= MIN_RATE)
+    rows.add("backfill of 100 sessions, of the ideal rate", ideal / wall, "×", MIN_RATE..);
 }
 
 fn reply(_: &str) -> String {

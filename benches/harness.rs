@@ -13,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
+mod measurements;
 mod model;
 
 use std::fs;
@@ -22,6 +23,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use measurements::Measurements;
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
 
@@ -56,58 +59,22 @@ fn main() -> ExitCode {
     let cpu = after.cpu.saturating_sub(before.cpu) / RUNS / CASES;
     let size = std::fs::metadata(SELFTEST).unwrap().len();
 
-    let rows = [
-        Row { name: "wall time", value: wall.as_secs_f64(), unit: "s", limit: None },
-        Row { name: "ideal wall time", value: ideal.as_secs_f64(), unit: "s", limit: None },
-        Row {
-            name: "wall time / ideal",
-            value: wall.as_secs_f64() / ideal.as_secs_f64(),
-            unit: "times",
-            limit: Some(1.06),
-        },
-        Row { name: "CPU per case", value: milliseconds(cpu), unit: "ms", limit: Some(0.8) },
-        Row { name: "journal", value: journal_share, unit: "%", limit: Some(2.0) },
-        Row {
-            name: "resume of 10,000",
-            value: many.resumed.as_secs_f64(),
-            unit: "s",
-            limit: Some(1.0),
-        },
-        Row {
-            name: "reports of 10,000",
-            value: many.reports.as_secs_f64(),
-            unit: "s",
-            limit: Some(1.0),
-        },
-        Row {
-            name: "peak memory",
-            value: megabytes(after.peak_bytes),
-            unit: "MB",
-            limit: Some(80.0),
-        },
-        Row { name: "--version", value: milliseconds(version), unit: "ms", limit: Some(10.0) },
-        Row { name: "binary", value: megabytes(size), unit: "MB", limit: Some(40.0) },
-    ];
-    let mut good = true;
-    for Row { name, value, unit, limit } in rows {
-        let verdict = match limit {
-            Some(limit) if value > limit => {
-                good = false;
-                format!("TOO MUCH (limit {limit} {unit})")
-            }
-            Some(limit) => format!("(limit {limit} {unit})"),
-            None => String::new(),
-        };
-        println!("{name:<18}{value:>8.2} {unit:<6}{verdict}");
-    }
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-struct Row {
-    name: &'static str,
-    value: f64,
-    unit: &'static str,
-    limit: Option<f64>,
+    let mut rows = Measurements::of("harness");
+    rows.add("wall time", wall.as_secs_f64(), "s", ..);
+    rows.add("wall time / ideal", wall.as_secs_f64() / ideal.as_secs_f64(), "×", ..=1.06);
+    rows.add("processor time a case", milliseconds(cpu), "ms", ..=0.8);
+    rows.add("journal, of the wall time", journal_share, "%", ..=2.0);
+    rows.add(
+        "`--resume` of 10,000 cases, to the first call",
+        many.resumed.as_secs_f64(),
+        "s",
+        ..=1.0,
+    );
+    rows.add("reports of 10,000 cases", many.reports.as_secs_f64(), "s", ..=1.0);
+    rows.add("peak memory of 500 cases", megabytes(after.peak_bytes), "MB", ..=80.0);
+    rows.add("`--version`", milliseconds(version), "ms", ..=10.0);
+    rows.add("the binary", megabytes(size), "MB", ..=40.0);
+    rows.finish()
 }
 
 fn milliseconds(duration: Duration) -> f64 {
@@ -226,7 +193,7 @@ fn config(cases: u32) -> String {
     let mut yaml = "version: 1\n\
                     models: { max_retries: 0, restart_seconds: 0 }\n\
                     generator: { model: openai/bench }\n\
-                    judge: { model: openai/bench }\n\
+                    judge: { model: openai/bench, min_auc: 0, certificate: \"off\" }\n\
                     sut: { chat: { model: openai/bench } }\n\
                     scenarios:\n"
         .to_owned();

@@ -21,6 +21,7 @@ mod corpus;
 mod hermes;
 #[path = "ingest/measure.rs"]
 mod measure;
+mod measurements;
 #[path = "ingest/words.rs"]
 mod words;
 
@@ -29,6 +30,7 @@ use std::process::{Command, ExitCode};
 
 use corpus::Pools;
 use measure::{Cost, median, run};
+use measurements::Measurements;
 use serde_json::Value;
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
@@ -80,13 +82,16 @@ fn main() -> ExitCode {
         std::env::var(name).map_or(default, |value| value.parse().unwrap())
     };
     let megabytes = number("SELFTEST_BENCH_MB", 1000);
-    let bench = Bench { folder: tempfile::tempdir().unwrap(), good: true };
+    let rows = Measurements::of("ingest");
+    let bench = Bench { folder: tempfile::tempdir().unwrap(), rows, are_same: true };
     bench.measure(megabytes, number("SELFTEST_BENCH_FILES", 100_000))
 }
 
 struct Bench {
     folder: tempfile::TempDir,
-    good: bool,
+    rows: Measurements,
+    /// True if Python came to the same totals.
+    are_same: bool,
 }
 
 impl Bench {
@@ -94,19 +99,8 @@ impl Bench {
         self.corpus(megabytes);
         self.huge(megabytes);
         self.unchanged(small_files);
-        if self.good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
-
-    fn row(&mut self, name: &str, value: f64, unit: &str, limit: Option<Limit>) {
-        let verdict = match limit {
-            Some(limit) if limit.is_passed(value) => {
-                self.good = false;
-                format!("PASSED THE LIMIT ({limit:?})")
-            }
-            Some(limit) => format!("({limit:?})"),
-            None => String::new(),
-        };
-        println!("{name:<44}{value:>9.2} {unit:<6}{verdict}");
+        let finished = self.rows.finish();
+        if self.are_same { finished } else { ExitCode::FAILURE }
     }
 
     /// Grades in a fresh database.
@@ -153,12 +147,12 @@ impl Bench {
         let (parse, grade) = (median(parses), median(grades));
         let ratio = grade.wall.as_secs_f64() / parse.wall.as_secs_f64();
         let cpu_ratio = grade.cpu.as_secs_f64() / parse.cpu.as_secs_f64();
-        self.row("parsing only, 2 threads", parse.wall.as_secs_f64(), "s", None);
-        self.row("reading, grading, storing", grade.wall.as_secs_f64(), "s", None);
-        self.row("  times parsing only", ratio, "times", Some(Limit::AtMost(3.0)));
-        self.row("  CPU", grade.cpu.as_secs_f64(), "s", None);
-        self.row("  CPU, times parsing only", cpu_ratio, "times", None);
-        self.row("  peak memory", mb(grade.peak_bytes), "MB", Some(Limit::AtMost(200.0)));
+        self.rows.add("parse only, two threads", parse.wall.as_secs_f64(), "s", ..);
+        self.rows.add("read, grade, store", grade.wall.as_secs_f64(), "s", ..);
+        self.rows.add("read, grade, store / parse only", ratio, "×", ..=3.0);
+        self.rows.add("processor time", grade.cpu.as_secs_f64(), "s", ..);
+        self.rows.add("processor time / parse only", cpu_ratio, "×", ..);
+        self.rows.add("peak memory", mb(grade.peak_bytes), "MB", ..=200.0);
 
         let mut python = [Vec::new(), Vec::new()];
         let mut ours = [Vec::new(), Vec::new()];
@@ -175,17 +169,10 @@ impl Bench {
         let [one, two] = python.map(|costs| median(costs).wall.as_secs_f64());
         let [thread, threads] = ours.map(|costs| median(costs).wall.as_secs_f64());
         // What a straightforward script does, against what this machine's cores do with ours.
-        let limit = Some(Limit::AtLeast(10.0));
-        for (name, python, ours, limit) in [
-            ("one process against two threads", one, threads, limit),
-            ("one process against one thread", one, thread, None),
-            ("two processes against two threads", two, threads, None),
-        ] {
-            println!("{name}:");
-            self.row("  Python", python, "s", None);
-            self.row("  selftest", ours, "s", None);
-            self.row("  Python / selftest", python / ours, "times", limit);
-        }
+        self.rows.add("Python, one process", one, "s", ..);
+        self.rows.add("Python / selftest on two threads", one / threads, "×", 10.0..);
+        self.rows.add("Python / selftest on one thread", one / thread, "×", ..);
+        self.rows.add("Python in two processes / selftest on two threads", two / threads, "×", ..);
         self.compare(&totals, &corpus);
         std::fs::remove_dir_all(corpus).unwrap();
     }
@@ -198,7 +185,7 @@ impl Bench {
         for ((name, tolerance), ours) in TOTALS.into_iter().zip(ours) {
             let theirs = python[name].as_f64().unwrap();
             let same = (theirs - ours).abs() <= tolerance;
-            self.good &= same;
+            self.are_same &= same;
             let verdict = if same { "" } else { "  NOT THE SAME" };
             println!("  {name:<24} Python {theirs:>12.4}, selftest {ours:>12.4}{verdict}");
         }
@@ -225,9 +212,9 @@ impl Bench {
             let scan: Value = serde_json::from_slice(&said).unwrap();
             let graded = scan["grades"].as_array().unwrap().len();
             assert_eq!(graded, 1, "{name}: {}", scan["skipped"]);
-            self.row(&format!("{name}: time"), cost.wall.as_secs_f64(), "s", None);
-            let limit = Some(Limit::AtMost(200.0));
-            self.row(&format!("{name}: peak memory"), mb(cost.peak_bytes), "MB", limit);
+            self.rows.add(&format!("{name}: time"), cost.wall.as_secs_f64(), "s", ..);
+            let name = format!("{name}: peak memory");
+            self.rows.add(&name, mb(cost.peak_bytes), "MB", ..=200.0);
             std::fs::remove_dir_all(&folder).unwrap();
         }
     }
@@ -241,25 +228,10 @@ impl Bench {
         let (_, first) = self.grade_into(&database, &folder, false, false);
         let again = (0..RUNS).map(|_| self.grade_into(&database, &folder, false, false).1);
         let again = median(again.collect());
-        self.row("first time", first.wall.as_secs_f64(), "s", None);
-        self.row("unchanged", again.wall.as_secs_f64(), "s", Some(Limit::AtMost(1.5)));
-        self.row("  peak memory", mb(again.peak_bytes), "MB", Some(Limit::AtMost(100.0)));
-        self.row("first time: peak memory", mb(first.peak_bytes), "MB", None);
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Limit {
-    AtMost(f64),
-    AtLeast(f64),
-}
-
-impl Limit {
-    fn is_passed(self, value: f64) -> bool {
-        match self {
-            Limit::AtMost(limit) => value > limit,
-            Limit::AtLeast(limit) => value < limit,
-        }
+        self.rows.add("small files, first time", first.wall.as_secs_f64(), "s", ..);
+        self.rows.add("small files, unchanged", again.wall.as_secs_f64(), "s", ..=1.5);
+        self.rows.add("small files, unchanged: peak memory", mb(again.peak_bytes), "MB", ..=100.0);
+        self.rows.add("small files, first time: peak memory", mb(first.peak_bytes), "MB", ..);
     }
 }
 

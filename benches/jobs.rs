@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
+mod measurements;
 mod model;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use measurements::Measurements;
 use serde_json::{Value, json};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
@@ -37,43 +39,37 @@ fn main() -> ExitCode {
         let name = format!(".selftest/bench-{number}{ending}.db");
         world.folder.join(name).to_str().unwrap().to_owned()
     };
-    let mut kept = measure("SQLite", &world, |number| file(number, ""));
+    let mut rows = Measurements::of("jobs");
+    measure("SQLite", &mut rows, &world, |number| file(number, ""));
     let most = WORKERS[WORKERS.len() - 1];
     let size = |ending: &str| std::fs::metadata(file(most, ending)).unwrap().len();
     sizes(size(""), size("-jobs"));
     match postgres::Server::new() {
         Some(server) => {
-            kept &= measure("PostgreSQL", &world, |number| server.schema(number));
+            measure("PostgreSQL", &mut rows, &world, |number| server.schema(number));
             let (grades, queue) = server.sizes();
             sizes(grades, queue);
         }
         None => println!("PostgreSQL: not measured, SELFTEST_TEST_POSTGRES is not set"),
     }
-    if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    rows.finish()
 }
 
-fn measure(engine: &str, world: &World, database: impl Fn(u32) -> String) -> bool {
-    println!("\n{engine}: gradings per second, {CONCURRENCY} at once in each worker, model 50 ms");
-    println!(
-        "{:>8} {:>10} {:>8} {:>8} {:>12}",
-        "workers", "per second", "ideal", "share", "CPU ms each"
-    );
-    let mut kept = true;
+fn measure(engine: &str, rows: &mut Measurements, world: &World, database: impl Fn(u32) -> String) {
+    println!("\n{engine}: {CONCURRENCY} gradings at once in each worker, model 50 ms");
     for workers in WORKERS {
         let measured = world.run(workers, &database(workers));
         let ideal = f64::from(workers * CONCURRENCY) / DELAY.as_secs_f64();
         let share = measured.rate / ideal;
-        let verdict = if workers == 1 && share < MIN_RATE { "  NOT MET" } else { "" };
-        kept &= verdict.is_empty();
-        println!(
-            "{workers:>8} {:>10.1} {ideal:>8.0} {:>7.0}% {:>12.1}{verdict}",
-            measured.rate,
-            share * 100.0,
-            measured.cpu_ms
-        );
+        let name = format!("{engine}, workers: {workers}, of the model's rate");
+        if workers == 1 {
+            rows.add(&name, share, "×", MIN_RATE..);
+        } else {
+            rows.add(&name, share, "×", ..);
+        }
+        let name = format!("{engine}, workers: {workers}, processor time a grading");
+        rows.add(&name, measured.cpu_ms, "ms", ..);
     }
-    println!("limit: one worker reaches {:.0} % of the ideal", MIN_RATE * 100.0);
-    kept
 }
 
 /// The database of the last run, in which every session has both grades.

@@ -5,10 +5,13 @@
 
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 
+mod measurements;
+
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use measurements::Measurements;
 use selftest_grading::signal::classify_signals;
 
 /// They fit into the cache of one core, as a message does that was just read.
@@ -106,10 +109,9 @@ fn main() -> ExitCode {
     }
     let rate = f64::from(MESSAGES) / best;
     println!("gratitude {}, repetition {}, frustration {}", counts[0], counts[1], counts[2]);
-    let good = rate >= LIMIT;
-    let verdict = if good { "" } else { "TOO SLOW " };
-    println!("messages a second {rate:>10.0}  {verdict}(limit {LIMIT:.0})");
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let mut rows = Measurements::of("signals");
+    rows.add("messages classified, one core", rate, "a second", LIMIT..);
+    rows.finish()
 }
 
 /// A message of words that real ones have.

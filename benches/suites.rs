@@ -6,11 +6,14 @@
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
+mod measurements;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use measurements::Measurements;
 use serde_json::{Value, json};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
@@ -46,12 +49,10 @@ fn main() -> ExitCode {
     let seconds = started.elapsed().as_secs_f64();
     let files: Value = serde_json::from_slice(&checked.stdout).unwrap();
     assert_eq!(files.as_array().map(Vec::len), Some(REPOSITORIES * SKILLS));
-    let met = seconds <= MAX_SECONDS;
-    let mark = if met { "" } else { "  NOT MET" };
-    println!(
-        "suite check of {REPOSITORIES} repositories, s   {seconds:>10.2}   limit {MAX_SECONDS}{mark}"
-    );
-    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let mut rows = Measurements::of("suites");
+    let name = format!("`suite check` of {REPOSITORIES} repositories with {SKILLS} skills each");
+    rows.add(&name, seconds, "s", ..=MAX_SECONDS);
+    rows.finish()
 }
 
 fn write_repository(folder: &Path, number: usize) {

@@ -22,8 +22,8 @@ use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration, MIN_OWN_L
 use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, PanelMember, RunModels};
 use selftest_harness::journal::RunDigests;
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
-use selftest_harness::judge::fitness::DecisionBand;
 use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::fitness::DecisionBand;
 use selftest_harness::judge::judge_settings::JudgeCertificate;
 use selftest_harness::judge::panel::JudgePanel;
 use selftest_harness::prompts::BUILT_IN;
