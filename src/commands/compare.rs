@@ -168,6 +168,8 @@ impl AaArgs {
     pub fn settings(&self) -> RunSettings {
         RunSettings {
             suite: self.suite.clone(),
+            // Both halves are one run, under the same load of the server; odd and even repeats
+            // alternate.
             repeats: 2 * self.repeats,
             trials: self.trials.settings(),
             report: self.report.clone(),
@@ -179,6 +181,8 @@ impl AaArgs {
 
 /// Returns the gate of a run that is compared with another one instead.
 fn compared_gate() -> GateSettings {
+    // The comparison decides the exit code. A baseline of the project would fail the same run a
+    // second time, for another reason.
     GateSettings { mode: Some("absolute".to_owned()), exit_zero: true, ..GateSettings::default() }
 }
 

@@ -94,6 +94,7 @@ async fn work(
             let now = args.now.unwrap_or_else(selftest_clock::now);
             return once(&scheduler, gradings.then_some(&worker), now, as_json).await;
         }
+        // Both run forever; each deals with its own errors.
         tokio::join!(scheduler.run(), async {
             if gradings {
                 worker.run().await;

@@ -62,6 +62,7 @@ fn read_bounded(path: &Path) -> Result<Option<String>, AppError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(&error)),
+        // Reading a pipe would block before the run starts, without a word.
         Ok(found) if !found.is_file() => return Err(unreadable(&"it is no file")),
         Ok(found) if found.len() > MAX_BYTES => {
             return Err(unreadable(&format!("it has more than {MAX_BYTES} bytes")));

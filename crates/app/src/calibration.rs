@@ -9,7 +9,7 @@ use selftest_harness::calibration::{
     CalibratedJudge, JudgeCalibration, LabelCalibration, OwnScores,
 };
 use selftest_harness::judge::fitness::{JudgeFitness, KnownScores};
-use selftest_reports::labelling::LABELS_FOLDER;
+use selftest_reports::label_store::LABELS_FOLDER;
 
 use crate::project::Project;
 

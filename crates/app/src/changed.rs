@@ -73,6 +73,7 @@ pub(crate) fn keep_unchanged(
 ) {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for key in plan.iter().filter_map(|planned| planned.cache_key.as_ref()) {
+        // Repeats of a case have the same key, and each needs a trial of its own.
         *wanted.entry(key.clone()).or_default() += 1;
     }
     let nameless = plan.iter().filter(|planned| planned.cache_key.is_none()).count();

@@ -81,8 +81,8 @@ impl CiReports {
         github || self.collector.is_some() || !self.files.is_empty()
     }
 
-    /// Writes all of them; the faults are of those that could not be written. A collector is told last:
-    /// it may be slow, and is no fault.
+    /// Writes all of them; the faults are of those that could not be written. A collector comes
+    /// last: it may be slow, and is no fault.
     pub async fn write(
         &self,
         document: &ReportDocument,

@@ -76,6 +76,8 @@ pub fn find_report_file(
             .map(|report| (report, file.path().to_owned()))
             .map_err(|error| unreadable(format!("the report of {}", file.run_id), &error));
     }
+    // Ids come first: a file in the current folder with the name of a run must not shadow its
+    // report.
     let path = project.path(Path::new(named));
     if named != LATEST && path.exists() {
         return read_report(&path).map(|report| (report, path.clone())).map_err(|error| {

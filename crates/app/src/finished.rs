@@ -150,7 +150,8 @@ impl FinishedRun {
 
     /// Renders the results for a terminal.
     ///
-    /// `links` is the folder that links to reports are relative to; without it there are none.
+    /// `links` is the folder that links to reports are relative to; without it the text has no
+    /// links.
     pub fn text(&self, style: TerminalStyle, detail: DetailLevel, links: Option<&Path>) -> String {
         let RunResults { cases, summary, outcome, gate } = &self.results;
         let (header, paths) = (&self.header, self.document.paths());

@@ -11,7 +11,7 @@ use crate::error::AppError;
 use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
-use selftest_grading::grade::reflection::ReflectionRules;
+use selftest_grading::grade::reflection::{ReflectionRules, SchemaFileError};
 use selftest_grading::grade::{GradeRecord, QualityGrade};
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_models::locator::ModelLocator;
@@ -248,7 +248,7 @@ pub fn skill_tracker(project: &Project, settings: &SkillSettings, store: &Store)
     SkillTracker::new(store.clone(), settings.clone(), redactor)
 }
 
-/// Most bytes of a schema file.
+/// Maximum size of a schema file, in bytes.
 const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
 
 /// Opens a grader of reflections by the criteria of the configuration, with the schemas that it names.
@@ -259,10 +259,10 @@ pub fn reflection_grader(
 ) -> Result<ReflectionGrader, AppError> {
     let settings = resolved.config.grade.reflection.clone();
     let read = |path: &Path| {
-        let shown = path.display();
         let text = selftest_text::file::read_bounded_text(&project.path(path), MAX_SCHEMA_BYTES)
-            .map_err(|why| format!("names {shown}, which cannot be read: {why}"))?;
-        serde_json::from_str(&text).map_err(|error| format!("names {shown}: not JSON: {error}"))
+            .map_err(|source| SchemaFileError::Unreadable { file: path.to_owned(), source })?;
+        serde_json::from_str(&text)
+            .map_err(|source| SchemaFileError::NotJson { file: path.to_owned(), source })
     };
     let rules = ReflectionRules::new(&settings, read).map_err(|faults| {
         let words: Vec<String> = faults.iter().map(ToString::to_string).collect();

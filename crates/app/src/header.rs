@@ -28,6 +28,8 @@ impl RunSetup<'_> {
         let config = &self.resolved.config;
         let runner = &prepared.runner;
         let now = selftest_clock::now();
+        // Reports write milliseconds. A time with more digits would differ from itself after it was
+        // read back.
         let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let (started_at, task_group_id) = match self.earlier.and_then(|earlier| earlier.header) {
             Some(begun) => (begun.started_at, begun.task_group_id.clone()),
@@ -136,6 +138,8 @@ impl RunSetup<'_> {
         let header = self.header(run_id, plan, prepared);
         let mut prompt_digests = report.prompt_digests.clone();
         for name in JUDGE_TEMPLATES {
+            // The answers were made with the prompts of the earlier run, and are judged with the
+            // present ones.
             prompt_digests.remove(name);
             let now = header.prompt_digests.get(name).cloned();
             prompt_digests.extend(now.map(|digest| (name.to_owned(), digest)));

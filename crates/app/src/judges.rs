@@ -1,22 +1,18 @@
-//! Judges and their worth: the register of measured judges, measured on this machine or shipped, one
-//! small JSON file per judge in the cache folder; measurements in progress.
+//! The register of measured judges: those that ship with the program, and those measured on this
+//! machine, one small JSON file per judge in the cache folder. A judge that is in neither is
+//! measured before its first verdict.
 //!
-//! A broken file of the register is ignored. If the disk cannot keep the answers of a measurement,
-//! only resuming it is lost.
+//! A broken file of the register is ignored: the judge is then measured again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::frontend::Frontend;
 use crate::project::Project;
 use selftest_config::Config;
-use selftest_harness::journal::RecordFile;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{self, BenchAnswer, BenchReportSettings, BenchSubset};
 use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores};
@@ -296,61 +292,6 @@ pub(crate) fn measured_models(environment: &ModelEnvironment) -> HashMap<String,
         }
     }
     measured
-}
-
-/// The finished part of a measurement.
-pub struct UnfinishedMeasurement<T> {
-    records: Option<RecordFile<T>>,
-    frontend: Arc<dyn Frontend>,
-}
-
-impl<T: Serialize + DeserializeOwned> UnfinishedMeasurement<T> {
-    /// Opens what there is of the measurement that this key stands for, and says so where it is
-    /// something.
-    pub fn open(project: &Project, key: &Value) -> (Self, Vec<T>) {
-        let key = digest::json_sha256_hex(key.clone());
-        let folder = project.environment.models.cache_folder.join(FOLDER).join("unfinished");
-        match RecordFile::open(&folder.join(format!("{key}.jsonl"))) {
-            Ok((records, finished)) => {
-                if !finished.is_empty() {
-                    let count = finished.len();
-                    project.notify(&format!(
-                        "resuming after {count} answers of an unfinished measurement\n"
-                    ));
-                }
-                (
-                    Self { records: Some(records), frontend: Arc::clone(project.frontend()) },
-                    finished,
-                )
-            }
-            Err(error) => {
-                let mut none = Self { records: None, frontend: Arc::clone(project.frontend()) };
-                none.give_up(&error);
-                (none, Vec::new())
-            }
-        }
-    }
-
-    /// Keeps a part.
-    pub fn keep(&mut self, part: &T) {
-        let kept = self.records.as_mut().map_or(Ok(()), |records| records.append(part));
-        if let Err(error) = kept {
-            self.give_up(&error);
-        }
-    }
-
-    /// The measurement is complete.
-    pub fn finish(self) {
-        if let Some(records) = self.records {
-            // A leftover file is found by its key and stays valid.
-            let _ = records.finish();
-        }
-    }
-
-    fn give_up(&mut self, error: &std::io::Error) {
-        self.records = None;
-        self.frontend.notify(&format!("warning: cannot keep what is measured so far: {error}\n"));
-    }
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ mod skill_file;
 mod skill_test;
 mod suite_file;
 mod trial_answer;
+mod unfinished_measurement;
 
 pub use baseline::read_baseline;
 pub use calibration::{CALIBRATION_FILE, OWN_SCORES_FILE, calibration_path, own_scores_path};
@@ -63,7 +64,7 @@ pub use grading::{
     skill_tracker,
 };
 pub use greeting::{Greeting, GreetingError, HELLO, greet};
-pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, UnfinishedMeasurement, requirement};
+pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, requirement};
 pub use merge::merge_shards;
 pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
 pub use project::{Project, ProjectOptions};
@@ -81,3 +82,4 @@ pub use skill_file::{
 pub use skill_test::inventory::{FoundSkill, RefusedSkill, SkillInventory};
 pub use skill_test::{FinishedSkillTest, SkillTest, SkillTestSettings};
 pub use suite_file::SuiteFile;
+pub use unfinished_measurement::UnfinishedMeasurement;

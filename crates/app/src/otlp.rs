@@ -1,4 +1,4 @@
-//! Tells a collector of OpenTelemetry of a run, by OTLP over HTTP. What is told is the harness's to
+//! Sends a run to an OpenTelemetry collector, by OTLP over HTTP. What is sent is the harness's to
 //! say. A collector that is down, slow or refuses costs a warning and some seconds, never a verdict.
 
 use std::sync::Arc;

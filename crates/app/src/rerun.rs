@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::ci_reports::{CiReports, check_once};
 use crate::error::AppError;
 use crate::find_run::{self, find_report_file, refuse_arm};
-use crate::finished::{FinishedRun, RunFiles, execute_plan, report_files};
+use crate::finished::{FinishedRun, report_files};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::request::{CasesOf, RunPurpose, RunRequest};
 use crate::resume::{RunStart, digests_of_settings};
-use crate::run::run_cases;
+use crate::run::{ReadyRun, run_cases};
 use crate::setup::RunSetup;
 use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
@@ -21,7 +21,7 @@ use selftest_harness::gate::RunGate;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::run::execute::RunOptions;
 use selftest_harness::run::plan::{ScenarioDefaults, plan_stored};
-use selftest_models::journaled::{CallLog, CallSink};
+use selftest_models::journaled::CallLog;
 use selftest_reports::document::ReportDocument;
 use selftest_reports::not_passed::UnpassedCases;
 use selftest_text::escape::terminal;
@@ -184,16 +184,14 @@ pub(crate) async fn rejudge(
     digests.extend(prepared.digests(&resolved.rubric.digest()));
     start.check(&digests)?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
-    let course = RunOptions {
+    let options = RunOptions {
         recalled: earlier.cases.to_vec(),
         ..RunOptions::new(RunGate::Absolute, project.frontend().cancellation())
     };
-    let journal = start.journal(project, resolved, &header, digests)?;
-    log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
-    let kept = RunFiles { files, journal };
-    let mut conducted = execute_plan(project, &prepared.runner, header, &plan, kept, course).await;
-    conducted.report_to_ci(project, resolved, &ci_reports).await;
-    Ok(Some(conducted))
+    let runner = &prepared.runner;
+    let ready =
+        ReadyRun { runner, header, digests, plan: &plan, options, log: &log, files, ci_reports };
+    ready.finish(project, resolved, start).await.map(Some)
 }
 
 /// Returns the defaults of the run; the current configuration does not change them.

@@ -21,11 +21,14 @@ use crate::suite_file::SuiteFile;
 use crate::{baseline, changed, find_run, rerun};
 use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::event::RunHeader;
+use selftest_harness::journal::RunDigests;
 use selftest_harness::run::execute::RunOptions;
 use selftest_harness::run::plan::{
     PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
 };
+use selftest_harness::run::runner::Runner;
 use selftest_models::journaled::{CallLog, CallSink};
+use selftest_reports::ReportFiles;
 use selftest_reports::skill_creator::ArmConfiguration;
 
 /// Runs the cases of a request, from the first one or from where it was interrupted. Returns `None`
@@ -66,10 +69,10 @@ pub(crate) async fn run_request(
             return Err(AppError::usage(error).hint(Some("name one evals.json with --suite")));
         }
     }
-    let conducted = run_cases(project, resolved, &args, suite.as_ref(), start).await?;
-    let Some(conducted) = conducted else { return Ok(None) };
+    let finished = run_cases(project, resolved, &args, suite.as_ref(), start).await?;
+    let Some(finished) = finished else { return Ok(None) };
     if let Some(folder) = &args.skill_creator {
-        let report = conducted.report()?;
+        let report = finished.report()?;
         let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
         let (skill, name) = match skill {
             Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
@@ -78,7 +81,7 @@ pub(crate) async fn run_request(
         let configuration = ArmConfiguration { name, report: &report };
         write_skill_creator(project, folder, skill, &[configuration])?;
     }
-    Ok(Some(conducted))
+    Ok(Some(finished))
 }
 
 /// Runs the cases of a suite, or of the configured scenarios. Returns `None` if none is selected.
@@ -92,7 +95,7 @@ pub(crate) async fn run_cases(
     let mut plan = plan_cases(args, &resolved.config, suite)?;
     let needs_model = plan.iter().any(|case| case.given_skill.is_some());
     let resolved = &*with_sut(project, resolved, needs_model).await;
-    // First of all, so that no reader takes the rest for results of an agent of theirs.
+    // The notice comes first: what follows must not be read as results of the user's own agent.
     if let Some(notice) = example_notice(resolved).filter(|_| !plan.is_empty()) {
         project.notify(&format!("{}\n", notice.sentence()));
     }
@@ -155,20 +158,56 @@ pub(crate) async fn run_cases(
     }
     let existing = baseline::existing_cases(resolved, suite);
     let gate = baseline::run_gate(project, resolved, opened, &header, existing);
-    let course = RunOptions {
+    let options = RunOptions {
         fail_fast: args.gate.fail_fast,
         limits: args.limits,
         recalled: earlier.cases.to_vec(),
         anchors,
         ..RunOptions::new(gate, project.frontend().cancellation())
     };
-    let journal = start.journal(project, resolved, &header, digests)?;
-    // Calls made during the preparation are in the log already and are written now.
-    log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
-    let kept = RunFiles { files, journal };
-    let mut conducted = execute_plan(project, &prepared.runner, header, &plan, kept, course).await;
-    conducted.report_to_ci(project, resolved, &ci_reports).await;
-    Ok(Some(conducted))
+    let runner = &prepared.runner;
+    let ready =
+        ReadyRun { runner, header, digests, plan: &plan, options, log: &log, files, ci_reports };
+    ready.finish(project, resolved, start).await.map(Some)
+}
+
+/// A run that is ready for its first case: its models answer, and its reports can be written.
+pub(crate) struct ReadyRun<'a> {
+    /// Runs its cases.
+    pub runner: &'a Arc<Runner>,
+    /// Header of its journal and reports.
+    pub header: Arc<RunHeader>,
+    /// Digests that a resumed run must match.
+    pub digests: RunDigests,
+    /// Its cases.
+    pub plan: &'a [PlannedCase],
+    /// Limits, gate and finished cases.
+    pub options: RunOptions,
+    /// Calls of its models, also those of the preparation.
+    pub log: &'a CallLog,
+    /// Its report files, already open.
+    pub files: ReportFiles,
+    /// The other requested reports, already open.
+    pub ci_reports: CiReports,
+}
+
+impl ReadyRun<'_> {
+    /// Opens the journal, runs the cases and writes all reports.
+    pub async fn finish(
+        self,
+        project: &Project,
+        resolved: &ResolvedConfig,
+        start: RunStart,
+    ) -> Result<FinishedRun, AppError> {
+        let journal = start.journal(project, resolved, &self.header, self.digests)?;
+        // Calls made during the preparation are in the log already and are written now.
+        self.log.set_sink(0, Arc::clone(&journal) as Arc<dyn CallSink>);
+        let files = RunFiles { files: self.files, journal };
+        let mut finished =
+            execute_plan(project, self.runner, self.header, self.plan, files, self.options).await;
+        finished.report_to_ci(project, resolved, &self.ci_reports).await;
+        Ok(finished)
+    }
 }
 
 /// Plans the cases of a suite, or the scenarios from which cases are generated, of all shards.

@@ -187,6 +187,7 @@ impl RunSetup<'_> {
         let seed = begun.map(|header| header.seed).or(self.args.trials.seed);
         let seed = seed.or(replayed.as_ref().map(|recorded| recorded.seed));
         let seed = seed.or_else(|| self.args.shard.map(|_| self.seed_of_shards()));
+        // 53 bits: a report is JSON, and JavaScript (the pages, `jq`) rounds larger integers.
         let seed = seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
         let to_generate: Vec<Scenario> = plan
             .iter()
@@ -200,6 +201,8 @@ impl RunSetup<'_> {
         if let Some(sut) = &external {
             sut.check().await?;
         }
+        // Both refusals come before the first model call. Otherwise the run would pay for all
+        // prompts and then fail at this case.
         if let Some(case) = plan.iter().find(|case| !case.setup_commands.is_empty())
             && !external.as_ref().is_some_and(|sut| sut.supports_fixtures())
         {
@@ -249,6 +252,8 @@ impl RunSetup<'_> {
             models.chat.as_ref().map_or(MAX_SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
         let files = project::read_project_files(&self.project.folder, &hidden, budget, &redactor);
         let material = self.material(&files, replayed.is_some());
+        // Only `--changed` needs the digest of the assistant's weights, and reading gigabytes for
+        // nothing would delay every other run.
         let is_declared = self.suite.is_some() && config.sut.identity.is_some();
         let sut_weights = match models.chat.as_ref().filter(|_| is_declared) {
             Some((model, _)) => model.fingerprint().await,
@@ -271,6 +276,8 @@ impl RunSetup<'_> {
             None => by_templates.then(|| Generator::of_templates(material)),
         };
         let generator = generator.map(|generator| {
+            // The generator refuses a prompt that it has written before. After a resumption it has
+            // to know those of finished cases too, or it might write one again.
             let prompts = finished.iter().filter_map(|case| case.case.as_ref());
             generator.register_prompts(prompts.map(|case| case.prompt.as_str()));
             Arc::new(generator)
@@ -288,6 +295,8 @@ impl RunSetup<'_> {
             }
             _ => PromptPrefetch::default(),
         };
+        // The check, the first prompts and the questions about the judge run at the same time: each
+        // is a round trip to a server that may have to load its model first.
         let check = async {
             if may_begin {
                 check_once(&all).await?;

@@ -195,7 +195,7 @@ static AFTER: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:no|not|do not|don't|without|nothing|please|thanks?|thank you|kein\w*|ohne|danke|bitte|sans|pas|merci|sin|gracias|nada)\b",
     )
 });
-/// Matches material inside a request, which is not the user's own words.
+/// Matches material inside a request that the user did not write.
 static QUOTED: LazyLock<Regex> =
     LazyLock::new(|| regex("(?s)```.*?(?:```|$)|`[^`\n]*`|\"[^\"]*\"|“[^”]*”|«[^»]*»|(?m:^>.*$)"));
 static SENTENCE_END: LazyLock<Regex> = LazyLock::new(|| regex(r"[.!?](?:\s+|$)|\n+"));

@@ -94,6 +94,7 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
     let (judge, context) = (&config.judge, config.models.context_tokens);
     let thinking = ThinkingMode::from_settings(judge.think, judge.think_tokens).tokens();
     let needed = judge.max_prompt_tokens.saturating_add(judge.max_tokens).saturating_add(thinking);
+    // A warning and no error: both are upper bounds, and most cases need far less.
     if needed > context {
         let thoughts = if thinking > 0 { " + `judge.think_tokens`" } else { "" };
         let words = format!(
@@ -183,6 +184,7 @@ fn sentence_fault(pointer: &str, sentence: &str) -> Option<ConfigFault> {
     }
     let (kind, rest) = words.split_once([' ', ':', '=']).unwrap_or((words, ""));
     let rest = rest.trim_start_matches([' ', ':', '=']);
+    // "Contains the date." is a sentence for the judge; "contains 14 days" was meant as a check.
     if !CheckKind::NAMES.contains(&kind) || words.ends_with('.') {
         return None;
     }

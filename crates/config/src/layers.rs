@@ -131,6 +131,8 @@ impl ConfigLayers {
     /// Merges values over the file. The file selects the adapter of the system under test; values
     /// for other adapters are ignored with a warning.
     fn apply_overrides(&mut self, overlays: Vec<ValueOverlay>) {
+        // Asked of the file alone: a variable in the user's shell, such as one for another project,
+        // must not add a second adapter, which is an error.
         let adapters = match adapters(&self.value["sut"]) {
             none if none.is_empty() => vec!["chat".to_owned()],
             adapters => adapters,
@@ -186,6 +188,8 @@ impl ConfigLayers {
 
     /// Returns what set this key above the file: by itself, or with a section that it is in.
     fn override_of(&self, pointer: &str) -> Option<&ValueOrigin> {
+        // An override may set a whole section, such as `sut.http`. Its keys then come from there,
+        // and not from a line of the file.
         let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
         ends.filter_map(|end| self.above.get(&pointer[..end])).last()
     }
@@ -193,6 +197,8 @@ impl ConfigLayers {
     fn line(&self, pointer: &str) -> Option<usize> {
         let place = self.file.as_ref()?.places.get(pointer)?;
         let start = place.value.start;
+        // Found by bisection: origins ask for the line of each value, and a suite may have
+        // thousands.
         Some(self.breaks.partition_point(|offset| *offset < start) + 1)
     }
 
@@ -205,6 +211,7 @@ impl ConfigLayers {
     ) -> Result<ResolvedConfig, SettingsError> {
         let config: Config = serde_json::from_value(self.value.take())?;
         let rubric = config.rubric().map_err(SettingsError::Rubric)?;
+        // Serialised back, because only that has the defaults of what no layer names.
         let mut document = serde_json::to_value(&config)?;
         drop_nulls(&mut document);
         let mut origins = BTreeMap::new();

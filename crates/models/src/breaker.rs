@@ -110,7 +110,8 @@ impl CircuitBreaker {
         if state.open.is_some() {
             return false;
         }
-        // A server that answers other calls is not restarting.
+        // A server that answers other calls is not restarting, so that waiting for it would only
+        // delay the verdict that this call fails.
         let serves_others = state.last_answer.is_some_and(|answered| answered > since);
         // While the server may be restarting, the number of retries is not limited.
         retries < self.patience.max_retries || (!serves_others && !self.has_waited(&state, now))
@@ -132,6 +133,7 @@ impl CircuitBreaker {
     pub(crate) fn give_up(&self, present: bool, why: &str, now: Instant) {
         let mut state = self.state();
         state.consecutive_failures += 1;
+        // With eight calls in flight one hiccup fails eight in a row. Only the ninth is evidence.
         let enough = MIN_FAILURES.max(self.patience.concurrency + 1);
         if state.open.is_some() || (present && state.consecutive_failures < enough) {
             return;
@@ -148,6 +150,8 @@ impl CircuitBreaker {
         } else {
             format!("{why}; given up after {seconds:.0} s")
         };
+        // The run ends on the first recorded outage: what would be left are cases that all report
+        // this same sentence.
         self.outages.record(&words);
         state.open = Some((words, now + OPEN_DURATION));
     }

@@ -26,6 +26,8 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
 fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
     let folder = context.folder.join(context.name);
     let mut cassette = Cassette::open(Path::new(context.name), &folder)?;
+    // A resumed run answers its finished calls from the journal. The cassette never sees them, and
+    // without this offset it would hand out their recordings again.
     if let Some(log) = context.call_log {
         let answered = log.answer_counts(Some(cassette.id()));
         cassette = cassette.starting_at(answered);

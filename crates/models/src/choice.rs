@@ -22,12 +22,14 @@ pub enum YesNoAnswer {
 }
 
 impl YesNoAnswer {
-    /// Parses a token's text: one of the words, or a prefix of `yes` or `no`.
+    /// Parses a token's text: a word of either list, or a prefix of `yes` or `no`.
     pub fn from_token(text: &str) -> Option<Self> {
         let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
         if word.is_empty() || word.len() > 12 {
             return None;
         }
+        // `"yes".starts_with(word)` below holds for `y` and `ye`, which some tokenizers produce. It
+        // cannot confuse the two: no word is a prefix of both.
         let word = word.to_lowercase();
         if YES.contains(&&*word) || "yes".starts_with(&word) {
             Some(YesNoAnswer::Yes)

@@ -34,6 +34,7 @@ pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatRepl
         }
         Some(_) => return None,
     };
+    // OpenAI sends `refusal` beside `finish_reason: "stop"`, so that it has to be looked at first.
     let refusal = message.get("refusal").and_then(Value::as_str);
     let reason = match choice.get("finish_reason") {
         // Not every server says it. One that says null has not finished.
@@ -97,6 +98,9 @@ fn token_usage(usage: &Value) -> TokenUsage {
         .map(|(total, completion)| total.saturating_sub(completion));
     let prompt_tokens = count("/prompt_tokens").map(|told| {
         // Where cached tokens are included, there cannot be more of them.
+        // Anthropic's numbers, as gateways pass them on, count cached tokens beside the prompt's
+        // and not among them. The difference matters: a count below the prompt's length means that
+        // the server cut it.
         let whole = if cached > told { told + cached + created } else { told };
         whole.max(rest.unwrap_or(0))
     });

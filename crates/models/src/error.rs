@@ -241,6 +241,7 @@ impl ModelError {
             ModelError::NotJson { .. } => FailureScope::NotModelServer,
             ModelError::Redirected { .. }
             | ModelError::QuotaExhausted { .. }
+            // 403 and 404 are not here: servers use them for one model that this key may not use.
             | ModelError::Status { status: 401, .. } => FailureScope::EveryRequest,
             ModelError::Engine { .. } => FailureScope::Engine,
             ModelError::InvalidName { .. }

@@ -19,6 +19,7 @@ use super::{ChatModel, ChatReply, ChatRequest, ModelError, deadline};
 use selftest_text::redact::Redactor;
 
 /// Maximum wait that a server's `Retry-After` can request.
+/// A minute is the window of most providers' limits of tokens and requests.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 /// Longest `Retry-After` after which a server is asked again at all.
 const MAX_HONOURED: Duration = Duration::from_mins(5);
@@ -112,6 +113,8 @@ impl GuardedModel {
     /// Returns the error of a call whose next attempt would come too late.
     fn wait_error(&self, error: &ModelError, wait: Duration) -> Option<ModelError> {
         let asked = error.retry_after();
+        // The deadline is that of the whole case. Sleeping into it would blame the model for a
+        // timeout that the server had announced.
         let left = deadline::time_left();
         let is_late = left.is_some_and(|left| asked.unwrap_or(wait) >= left);
         let is_long = asked.is_some_and(|asked| asked > MAX_HONOURED);
@@ -161,6 +164,8 @@ impl GuardedModel {
                 breaker.record_failure(since);
                 self.give_up(false, error)
             }
+            // A failed engine may still work for other prompts. If it does not even answer its own
+            // check, every further call would fail alike, after minutes of computation.
             FailureScope::Engine => {
                 if self.inner.check().await.is_err() {
                     self.give_up(false, error);
@@ -195,6 +200,8 @@ impl ChatModel for GuardedModel {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
             let closed = |_| ModelError::engine("the queue of model calls is closed".into(), None);
+            // The permit is held through all retries: a waiting call that let others pass would
+            // only give a struggling server more to do.
             let _place = self.gate.permits.acquire().await.map_err(closed)?;
             self.call_with_retries(request).await
         })
@@ -262,6 +269,8 @@ impl RedactionCache {
         }
         let made = make();
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // `make` ran without the lock, so two tasks may both insert the same text. The second copy
+        // drops out as the oldest entry; waiting for a redaction of megabytes would be worse.
         held.truncate(MAX_ENTRIES - 1);
         held.push_front((Arc::clone(text), Arc::clone(&made)));
         made

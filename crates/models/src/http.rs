@@ -87,6 +87,8 @@ impl HttpEndpoint {
         if let Some(credentials) = address.authorization() {
             headers.insert(AUTHORIZATION, credentials);
         }
+        // Redirects are followed by hand in `exchange_unbounded`: reqwest turns a POST into a GET
+        // after 301 and 302, as browsers do, and follows to other hosts.
         let client = client_builder(address.base())
             .default_headers(headers)
             .connect_timeout(settings.connect())

@@ -16,6 +16,7 @@ impl ChatRequest {
         let messages: Vec<Value> = self
             .messages
             .iter()
+            // The nonce is random per call. With it, no recording would ever be found again.
             .map(|message| json!({ "role": message.role, "text": self.without_nonce(message) }))
             .collect();
         let mut identity = json!({
@@ -39,6 +40,8 @@ impl ChatRequest {
     /// Returns the SHA-256 of [`ChatRequest::identity`] in canonical form. Serialises directly
     /// without building a JSON value, because every call needs it twice and its texts are long.
     pub fn digest(&self) -> String {
+        // Fields in alphabetical order: recordings are found by this digest, so that reordering
+        // them makes all cassettes and journals unusable.
         let identity = CanonicalRequest {
             first_token: self.first_token.as_ref().map(|_| true),
             likelihood_of: self.first_token.as_ref().and_then(|probe| probe.reply.as_deref()),

@@ -82,6 +82,8 @@ pub struct CallLog {
 /// Calls of one run.
 #[derive(Default)]
 struct RunLog {
+    /// Set late: the journal's header names the models' weights, so that the models are asked
+    /// before it can be created.
     sink: OnceLock<Arc<dyn CallSink>>,
     /// Calls made before a keeper was set.
     pending: Mutex<Vec<(CallKey, ChatReply)>>,

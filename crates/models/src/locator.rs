@@ -310,6 +310,8 @@ impl ModelLocator {
             concurrency: calls,
         };
         let outages = &self.outages;
+        // By endpoint and not by model: the models of one server share its memory and processors,
+        // and Ollama swaps them if they do not fit together.
         let gate = self.gates.entry(endpoint).or_insert_with(|| {
             let breaker = CircuitBreaker::new(patience, Arc::clone(outages));
             Arc::new(EndpointGate { permits: Semaphore::new(calls), breaker })

@@ -400,6 +400,8 @@ pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatRepl
     let message = value.get("message").filter(|message| is_assistant(message))?;
     let text = message.get("content")?.as_str()?;
     let finish = match value.get("done_reason").and_then(Value::as_str) {
+        // With `stream: false` the server sends one object with `done: true`. False means that
+        // generation was interrupted.
         _ if value.get("done") == Some(&Value::Bool(false)) => FinishReason::Length,
         Some("stop") | None => FinishReason::Stop,
         Some("length") => FinishReason::Length,

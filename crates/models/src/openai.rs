@@ -47,6 +47,7 @@ fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
     let base = context.environment.text(BASE_URL).unwrap_or(DEFAULT_BASE);
     let key = context.environment.secret(API_KEY);
     let is_own = |address: ServerAddress| address.base() == DEFAULT_BASE;
+    // Local servers seldom want a key. OpenAI's own answers 401 to each call without one.
     if key.is_none() && ServerAddress::parse_api(base).is_ok_and(is_own) {
         return Err(ModelError::Engine {
             what: format!("`{}` needs {API_KEY}, which is not set", context.full_name),
@@ -111,6 +112,8 @@ impl ServerFeatures {
         }
         // Servers report an unknown key in different ways.
         let unknown = ["unknown field", "unrecognized", "not permitted", "additional properties"];
+        // Tried before the parameters below: it is the only key outside of OpenAI's protocol, so
+        // that a message about some unknown key means this one first.
         if self.thinking_switch && (names(&["chat_template_kwargs"]) || names(&unknown)) {
             return Some(Self { thinking_switch: false, ..self });
         }
@@ -123,11 +126,14 @@ impl ServerFeatures {
         {
             return self.temperature.then_some(Self { temperature: false, ..self });
         }
+        // What follows is about the schema. Without one, the request had none of these keys.
         request.schema.as_ref()?;
         if self.string_lengths && names(&["maxlength", "minlength"]) {
             return Some(Self { string_lengths: false, ..self });
         }
         let format = ["response_format", "json_schema", "json_object", "schema", "grammar"];
+        // One step down at a time. The prompt always states the schema as well, and replies are
+        // validated in each mode, so that a looser mode costs retries and never correctness.
         let mode = match self.mode {
             StructuredMode::Schema => StructuredMode::JsonObject,
             StructuredMode::JsonObject => StructuredMode::Prompt,
@@ -175,7 +181,7 @@ fn names_parameter(answer: &HttpResponse, name: &str) -> bool {
 }
 
 /// Parses the number of allowed alternatives from an error message: the largest number below the
-/// requested one. Returns 0 if there is none, which disables log-probabilities.
+/// requested one. Returns 0 if the message has none, which disables log-probabilities.
 fn allowed_alternatives(words: &str, asked: u8) -> u8 {
     let numbers = words.split_whitespace().filter_map(|word| {
         word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-').parse::<u8>().ok()
@@ -389,6 +395,8 @@ impl OpenAiModel {
                 .post("/chat/completions", &body, request.estimated_json_bytes())
                 .await?;
             if let Some(known) = dialect.without_rejected(&answer, request) {
+                // The lock is not held during the request, so that another call may have learned of
+                // another limit in the meantime: neither result may overwrite the other.
                 let mut dialect = self.features.lock().unwrap_or_else(PoisonError::into_inner);
                 *dialect = dialect.intersection(known);
                 continue;

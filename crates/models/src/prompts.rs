@@ -92,6 +92,8 @@ impl PromptLibrary {
         let mut environment = Environment::new();
         // A misspelled variable is an error, not an empty text.
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        // A template of the project is foreign input like any other: an endless loop in it must end
+        // in an error.
         environment.set_fuel(Some(FUEL));
         // Lines that contain only a tag leave no blank line in the prompt.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -162,6 +164,8 @@ impl PromptLibrary {
         if let Some(Some(system)) = prefix.rendered.get() {
             return Ok(RenderedPrompt { system: system.clone(), user });
         }
+        // The system part must be byte-identical for all cases, or servers cannot reuse its
+        // key-value cache. A template that refers to the case there still works, only slower.
         let system = self.render_part(name, "system", &values)?;
         prefix.rendered.get_or_init(|| {
             // If the system part uses values of the case, this render fails or differs, and nothing

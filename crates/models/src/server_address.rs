@@ -5,6 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -78,6 +79,8 @@ impl ServerAddress {
         let lower = bare.to_ascii_lowercase();
         let has_scheme =
             bare.contains("://") || lower.starts_with("http:/") || lower.starts_with("https:/");
+        // `localhost:8080` parses as a URL with the scheme `localhost`, so that a missing scheme
+        // must be added before parsing.
         let whole = if has_scheme {
             bare.clone()
         } else {
@@ -192,7 +195,7 @@ fn with_host(address: &str) -> String {
     if address.starts_with(':') { format!("127.0.0.1{address}") } else { address.to_owned() }
 }
 
-/// Removes the credentials of an address, as far as they can be told, for messages.
+/// Removes the credentials of an address, as far as they can be recognised, for messages.
 fn without_credentials(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -205,22 +208,9 @@ fn without_credentials(address: &str) -> String {
     }
 }
 
-/// Decodes `%XX`; what is no such escape stays.
+/// Decodes `%XX`; anything that is no such escape stays.
 fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let pair = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        if let Some(byte) = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            plain.push(byte);
-            at += 3;
-        } else {
-            plain.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ pub fn see_thinking(text: &str) -> SeenThinking<'_> {
             break;
         }
         let Some(first) = tags(rest).find(|tag| !is_mentioned(rest, tag)) else { break };
+        // Chat templates of DeepSeek-R1 and QwQ end in `<think>`, so that the reply starts within
+        // the thoughts and has only the closing tag.
         let end = if first.closes {
             // The opening tag is in the template.
             first.end
@@ -102,6 +104,7 @@ fn is_mentioned(text: &str, tag: &Tag) -> bool {
     let before = &text[..tag.start];
     let is_quoted = before.ends_with(QUOTES)
         && text[tag.end..].starts_with(['`', '"', '\'', '”', '’', '“', '»']);
+    // An odd number of fences before the tag means that it stands inside of a code block.
     let fences = before.lines().filter(|line| line.trim_start().starts_with("```")).count();
     is_quoted || fences % 2 == 1
 }

@@ -52,7 +52,7 @@ impl RunFile {
         &self.path
     }
 
-    /// Returns the part of the name that tells the time.
+    /// Returns the part of the name with the time.
     fn minute(&self) -> &str {
         let id = self.run_id.as_str();
         id.get(..MINUTE).unwrap_or(id)
@@ -142,7 +142,7 @@ impl RunArchive {
 }
 
 /// Returns the files after that of a run in a list of [`RunArchive::files`]: the next page. If the
-/// run is no more, its name tells where it was.
+/// run is no more, its name shows where it was.
 pub fn older_than(mut files: Vec<RunFile>, run_id: &str) -> Vec<RunFile> {
     if let Some(position) = files.iter().position(|file| file.run_id.as_str() == run_id) {
         return files.drain(position + 1..).collect();

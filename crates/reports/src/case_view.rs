@@ -83,8 +83,8 @@ impl<'a> CaseView<'a> {
         self.result.weakest_step().filter(|_| decides)?.overall()
     }
 
-    /// Returns the judge's scores of an answer that passed by its checks, in words. `None` if the judge
-    /// decides the case, or was not asked.
+    /// Returns the judge's scores of an answer that passed by its checks, as text. `None` if the
+    /// judge decides the case, or was not asked.
     pub(super) fn advice(&self) -> Option<String> {
         if !self.result.is_decided_by_checks() || self.status.pass() != Some(true) {
             return None;

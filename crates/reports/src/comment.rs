@@ -179,7 +179,7 @@ fn table(
             (None, None) => "-".to_owned(),
             (before, now) => format!("{} → {}", number(before), number(now)),
         };
-        // A case whose trials failed for different reasons keeps the gate's own words.
+        // A case whose trials failed for different reasons keeps the gate's reason.
         let reason = case.reason.as_deref();
         let trial =
             report.cases.iter().find(|it| it.id == case.id && it.reason.as_deref() == reason);

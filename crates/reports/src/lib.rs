@@ -14,6 +14,7 @@ pub mod document;
 pub mod files;
 pub mod former;
 pub mod freeze;
+pub mod label_store;
 pub mod labelling;
 pub mod next_step;
 pub mod not_passed;

@@ -337,7 +337,7 @@ struct CaseSection<'a> {
     trials: Option<String>,
     /// Further trials that did not pass, by reason.
     others: Vec<String>,
-    /// How the case stands against the baseline; absent if it is unchanged or there is none.
+    /// How the case stands against the baseline; absent if it is unchanged, or without a baseline.
     standing: Option<&'static str>,
     /// The reason, or the cause that states it.
     because: String,

@@ -35,7 +35,7 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec
     sentences
 }
 
-/// Lists the IDs of the matching cases; `None` if there are none.
+/// Lists the IDs of the matching cases; `None` if no case matches.
 fn names(cases: &[CaseView<'_>], wanted: impl Fn(&CaseView<'_>) -> bool) -> Option<String> {
     let wanted = cases.iter().filter(|case| wanted(case));
     listed(wanted.map(|case| case.result.scenario.id.as_str()), MAX_NAMED)

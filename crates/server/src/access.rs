@@ -110,6 +110,8 @@ impl AccessGuard {
         let Some(expected) = self.cookie_value() else { return true };
         let name = self.cookie_name();
         let cookies = request.headers().get_all(COOKIE).iter();
+        // Browsers may send several cookies of one name, of this path and of others; any valid one
+        // is enough.
         let mut cookies =
             cookies.filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
         cookies.any(|cookie| {
@@ -133,6 +135,8 @@ impl AccessGuard {
             return Credentials::Granted;
         }
         let accepts = header_text(request, &ACCEPT).unwrap_or_default();
+        // Only a page can be redirected to the form: a redirected POST would lose what was sent,
+        // and a program would take the form for its result.
         let is_page = *request.method() == Method::GET && accepts.contains("text/html");
         Credentials::Missing { is_page }
     }
@@ -162,6 +166,8 @@ impl AccessGuard {
             let detail = "the request comes from a page of another site";
             return Some(Problem::new(StatusCode::FORBIDDEN, detail).into_response());
         }
+        // Refused even if the token is wrong or none is required, so that no client gets used to
+        // it.
         if has_token_parameter(request.uri().query().unwrap_or_default()) {
             let detail = "the address holds a token, and addresses are kept in logs and \
                           histories: send it as `Authorization: Bearer …`, or give it at /login";

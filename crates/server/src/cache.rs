@@ -130,6 +130,8 @@ impl ResponseCache {
             *self.entries.lock().unwrap_or_else(PoisonError::into_inner) = CacheEntries::default();
         }
         let version = changes.as_mut()?.version().await.ok();
+        // The connection is closed, for example because the server restarted. The next check opens
+        // another.
         if version.is_none() {
             *changes = None;
         }
@@ -147,6 +149,7 @@ impl ResponseCache {
             key.len() + answer.body.len() + size_of::<CachedResponse>()
         };
         let added = size(key, answer);
+        // One huge list would push out everything else.
         if added > MAX_CACHED_BODY {
             return;
         }
@@ -181,6 +184,7 @@ async fn respond(cache: Option<&Arc<ResponseCache>>, mut request: Request, next:
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
+    // All clients with access see the same, so that neither token nor cookie is part of the key.
     let key = request.uri().path_and_query().map_or("", |it| it.as_str()).to_owned();
     let known = request.headers().get(IF_NONE_MATCH).cloned();
     // Read before the database: a concurrent change then makes the cached response outdated, never

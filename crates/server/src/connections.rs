@@ -54,6 +54,8 @@ struct SlotTable {
 impl SlotTable {
     /// Closes the least valuable connection. Returns false if no connection can be closed.
     fn make_room(&mut self) -> bool {
+        // Idle by their own choice: between requests, or in the middle of sending a head. Those
+        // wait for their client, the others for us.
         let idle = self.open.iter().filter(|(_, slot)| !slot.is_busy);
         let stuck = self
             .open
@@ -173,6 +175,8 @@ pub(super) async fn serve_connections(
             // Shutdown takes precedence over new connections.
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => break,
+            // Finished tasks are collected while the server runs, or the set would grow with every
+            // connection.
             Some(_) = tasks.join_next() => continue,
             accepted = listener.accept() => accepted,
         };

@@ -122,6 +122,8 @@ pub async fn serve(
     let router = router(app, guard, Arc::clone(&cache), stopping.clone());
     let answer =
         connections::serve_connections(listener, router, max_connections, stopping.clone());
+    // `answer` ends by itself as soon as all connections are closed; this is the bound if one never
+    // is.
     let end = async move {
         shutdown.await;
         stop.send_replace(true);

@@ -46,6 +46,8 @@ async fn events(
     Path(run_id): Path<String>,
     stopping: watch::Receiver<bool>,
 ) -> Response {
+    // Not awaited: a browser opens at most six connections to a server over HTTP/1.1, and pages
+    // that wait for a place would block all others of the same browser.
     let Ok(place) = STREAMS.try_acquire() else {
         let words = "too many pages watch runs already; reload the page instead";
         return Problem::new(StatusCode::SERVICE_UNAVAILABLE, words).into_response();

@@ -133,6 +133,8 @@ impl LoginAttempts {
             if clients.get(&client).is_some_and(|known| known.pending >= MAX_WAITING) {
                 return TokenCheck::TooMany;
             }
+            // A right token clears the failures of its address: a person who mistyped it is not
+            // slowed down afterwards.
             if is_right() {
                 clients.remove(&client);
                 return TokenCheck::Correct;
@@ -192,6 +194,7 @@ fn client_network(client: IpAddr) -> IpAddr {
 }
 
 fn response_delay(failures: u32) -> Duration {
+    // Bounded before the power: 2 to the 32nd no longer fits.
     let doubled = failures.saturating_sub(1).min(16);
     (FIRST_DELAY * 2_u32.pow(doubled)).min(MAX_DELAY)
 }

@@ -95,6 +95,7 @@ impl MetricsText {
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        // The format escapes exactly these three (exposition format 0.0.4).
         let escaped =
             |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> =

@@ -179,6 +179,8 @@ impl SkillQueue {
             state.counts.for_record(&request.record).failing += 1;
             return Err(EnqueueError::Failing);
         }
+        // Sent under the lock: otherwise the writer could finish the record before its key is
+        // stored, and the key would stay forever.
         match self.sender.try_send(request) {
             Ok(()) => {
                 state.queued += 1;

@@ -62,6 +62,8 @@ fn kappa(pairs: &[(u8, u8)], weight: impl Fn(u8, u8) -> f64) -> Option<Kappa> {
         return None;
     }
     let kappa = (observed - by_chance) / room;
+    // The paper's formula for the variance when kappa is not 0. The simpler one for kappa = 0 tests
+    // against chance, and its interval would be wrong everywhere else.
     let spread = pairs.iter().map(|&(a, b)| {
         let mean = first_mean[usize::from(a)] + second_mean[usize::from(b)];
         (weight(a, b) - mean * (1.0 - kappa)).powi(2)

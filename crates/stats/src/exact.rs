@@ -13,6 +13,8 @@ pub fn unlikely_count(trials: usize, chance: f64, unlikely: f64) -> usize {
     let (hit, missed) = (chance.ln(), (1.0 - chance).ln());
     let mut tail = 0.0;
     // Computed in logarithms, because binomials of many trials overflow.
+    // Summed from the far end, so that the loop stops at the first count that is likely enough, and
+    // small terms are added before large ones.
     for successes in (1..=all).rev() {
         let ways = ln_binomial(all, successes);
         tail += (ways + real(successes) * hit + real(all - successes) * missed).exp();
@@ -39,6 +41,8 @@ pub fn upper_bound(successes: u64, trials: u64, confidence: f64) -> f64 {
     if successes >= trials {
         return 1.0;
     }
+    // The bound is the chance at which this many successes or fewer have a probability of `1 -
+    // confidence`; that tail of the binomial is a beta distribution.
     let beta = Beta::new(real(successes + 1), real(trials - successes));
     beta.map_or(1.0, |beta| beta.inverse_cdf(confidence))
 }

@@ -7,6 +7,8 @@
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    // The k-th smallest of m p-values is multiplied by m - k + 1: once the smaller ones are
+    // rejected, only the remaining hypotheses can still be false alarms.
     let mut corrected = vec![1.0; p_values.len()];
     let mut highest = 0.0_f64;
     for (rank, at) in order.into_iter().enumerate() {

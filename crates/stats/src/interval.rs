@@ -52,6 +52,8 @@ pub fn proportion_difference(first: (u32, u32), second: (u32, u32)) -> Option<In
     let share =
         |(count, of): (u32, u32)| Some((f64::from(count) / f64::from(of), wilson(count, of)?));
     let ((p, own), (q, other)) = (share(first)?, share(second)?);
+    // The lowest difference needs the first share at its lower end and the second at its upper end,
+    // hence the crosswise pairs.
     let low = (p - own.low).hypot(other.high - q);
     let high = (own.high - p).hypot(q - other.low);
     Some(Interval { low: p - q - low, high: p - q + high })

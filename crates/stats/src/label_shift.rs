@@ -39,9 +39,12 @@ pub fn shifted_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Corr
     let (a, a_variance) = mean_and_variance(&good)?;
     let (b, b_variance) = mean_and_variance(&bad)?;
     let (m, m_variance) = mean_and_variance(unlabelled)?;
+    // The estimate divides by `a - b`. Near 0 it explodes, and Fieller's set is no longer an
+    // interval but everything outside of one.
     if a - b < MIN_DISTANCE * (a_variance + b_variance).sqrt() {
         return None;
     }
+    // The estimate uses the plain means; the pseudo-labels are only for the variance.
     let rate = (mean(unlabelled)? - mean(&bad)?) / (mean(&good)? - mean(&bad)?);
     let rate = rate.clamp(0.0, 1.0);
     let is_likely = |m: f64, share: f64| {
@@ -51,6 +54,8 @@ pub fn shifted_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Corr
     };
     // The likely shares are an interval, because the labels differ by several standard errors.
     let likely_at = |m: f64| -> Vec<f64> {
+        // A grid instead of the quadratic formula: it needs no cases for its discriminant, and
+        // 1/2000 is far below any width that reports show.
         let steps = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
         steps.filter(|share| is_likely(m, *share)).collect()
     };

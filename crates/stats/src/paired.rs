@@ -42,6 +42,7 @@ pub fn sign_test(wins: u32, losses: u32) -> f64 {
         // In logarithms, because binomials of many pairs overflow.
         .map(|count| (ln_binomial(all, count) - nothing_but * std::f64::consts::LN_2).exp())
         .sum();
+    // With as many wins as losses both tails contain the middle, and twice one of them exceeds 1.
     (2.0 * one_side).min(1.0)
 }
 

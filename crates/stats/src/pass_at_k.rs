@@ -42,6 +42,7 @@ pub fn pass_at_k(cases: &[(u32, u32)], k: u32) -> Option<PassAtK> {
             (1.0 - all_drawn_from(trials - passed, trials, k), all_drawn_from(passed, trials, k))
         })
         .unzip();
+    // Student's interval knows nothing of bounds and may leave 0 to 1 if cases differ much.
     let cut = |Interval { low, high }| Interval { low: low.max(0.0), high: high.min(1.0) };
     let share = |values: &[f64]| {
         Some(MeanShare { mean: mean(values)?, interval: mean_interval(values).map(cut) })

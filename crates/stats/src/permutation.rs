@@ -77,6 +77,8 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
     let observed: f64 = pools.iter().map(|pool| pool.difference).sum();
     let reach: f64 = pools.iter().map(|pool| pool.difference.abs() + pool.spread()).sum();
     // Floating-point sums in a different order differ in their last bits.
+    // Without the tolerance the observed labelling itself could count as less extreme than
+    // observed.
     let bar = observed.abs() - 1e-9 * reach;
     let (blocks, shuffled) = blocks(pools);
     let (p_value, relabellings, exact) = match (&blocks[..], &shuffled[..]) {
@@ -117,6 +119,8 @@ impl TrialPool {
         values.sort_unstable_by(f64::total_cmp);
         let sum = |values: &[f64]| values.iter().sum::<f64>();
         let (few, many) = (control.min(treatment), control.max(treatment));
+        // Knowing the sum of one arm is enough, since the total is the same under every labelling.
+        // The smaller arm has fewer values to choose.
         let sign = if treatment <= control { 1.0 } else { -1.0 };
         Self {
             smaller_arm: case.control.len().min(case.treatment.len()),
@@ -177,6 +181,8 @@ fn blocks(pools: Vec<TrialPool>) -> (Vec<Vec<f64>>, Vec<TrialPool>) {
     let all = pools.iter().try_fold(1_usize, |product, pool| {
         product.checked_mul(pool.labellings(MAX_EXACT)?).filter(|product| *product <= MAX_EXACT)
     });
+    // If the product of all tables fits, one block holds every labelling and the test is exact.
+    // Otherwise small tables are better: a draw reads one entry of each, at random places.
     let most = if all.is_some() { MAX_EXACT } else { MAX_TABLE };
     let (mut blocks, mut shuffled) = (Vec::<Vec<f64>>::new(), Vec::new());
     for pool in pools {
@@ -184,6 +190,7 @@ fn blocks(pools: Vec<TrialPool>) -> (Vec<Vec<f64>>, Vec<TrialPool>) {
             shuffled.push(pool);
             continue;
         }
+        // Combining two tables replaces two random reads per draw by one.
         let table = pool.table();
         match blocks.last_mut() {
             Some(last) if last.len() * table.len() <= most => {

@@ -37,9 +37,15 @@ impl PlannedEffect {
             return 0.0;
         }
         let error = (2.0 * self.within.powi(2) / trials).sqrt();
+        // Under relabelling, trials of both arms are mixed: their variance is that within an arm
+        // plus that between the two arm means of a case, which lie half a difference from their
+        // centre. The last factor is the finite population correction for 2n values of which n are
+        // drawn.
         let shift = (self.difference.powi(2) + self.between.powi(2)) / 4.0;
         let pooled = self.within.powi(2) + shift * 2.0 * arm / (2.0 * arm - 1.0);
         let bar = quantile(1.0 - self.alpha / 2.0) * (2.0 * pooled / trials).sqrt();
+        // The other tail is left out: with any power worth planning for, a significant difference
+        // in the wrong direction has a negligible probability.
         let beyond = self.difference.abs() - bar;
         if error < 1e-12 { f64::from(u8::from(beyond > 0.0)) } else { cdf(beyond / error) }
     }
@@ -53,6 +59,8 @@ impl PlannedEffect {
         let n = cases as u64;
         let chance = |wins: u64| {
             let (won, lost) = (real_of(wins), real_of(n - wins));
+            // 0 · ln 0 is 0 here and NaN in floating point, which happens without noise (`win` is
+            // 1).
             let ln = |share: f64, count: f64| if count > 0.0 { count * share.ln() } else { 0.0 };
             (ln_binomial(n, wins) + ln(win, won) + ln(1.0 - win, lost)).exp()
         };

@@ -60,6 +60,8 @@ pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Co
     let lambda = if others == 0.0 || variance <= 1e-12 {
         0.0
     } else {
+        // The lambda of least variance for a mean (PPI++, section 6). A negative one would mean
+        // that the judge prefers bad answers; it is then ignored instead of inverted.
         (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0)
     };
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
@@ -71,6 +73,7 @@ pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Co
     let freedom = n - if lambda > 0.0 { 2.0 } else { 1.0 };
     let of_labels = (residuals + 2.0 * bernoulli) / (freedom + 2.0) / n;
     let of_judge = if others > 0.0 { lambda * lambda * variance / others } else { 0.0 };
+    // Never more cases than there are answers: a small sample of residuals can be zero by luck.
     let interval = wilson_of(inner, (bernoulli / (of_labels + of_judge)).min(n + others));
     // An estimate at the very edge must lie within its interval.
     let interval = Interval { low: interval.low.min(rate), high: interval.high.max(rate) };

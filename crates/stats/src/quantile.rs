@@ -27,6 +27,8 @@ pub fn quantile(values: &[f64], share: f64) -> Option<QuantileEstimate> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     // The lowest rank whose share of the sample reaches the requested one.
+    // The tolerance is for shares such as 0.07: of 100 values it is 7.000000000000001 in floating
+    // point.
     let rank = (1..=sorted.len()).find(|rank| real(*rank) + 1e-9 >= share * real(sorted.len()))?;
     let at = |rank: usize| sorted[rank - 1];
     Some(QuantileEstimate { value: at(rank), interval: Interval { low: at(low), high: at(high) } })

@@ -29,6 +29,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: TestTail) -> Option<f64
         let size = real(equal.len());
         let from_second = size - from_first;
         pairs += from_first * (lower + from_second / 2.0);
+        // `size³ - size` is the usual correction for ties; it is 0 for a single value.
         lower += from_second;
         ties += size * size * size - size;
     }
@@ -54,6 +55,8 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: TestTail) -> Option<f64
 fn exact(pairs: f64, n: usize, m: usize) -> f64 {
     let mut orders = vec![0.0; n * m + 1];
     orders[0] = 1.0;
+    // Multiplies by (1 - q^(m+i)), from the highest power down so that each coefficient is read
+    // before it changes, and divides by (1 - q^i), from the lowest up, which is a running sum.
     for i in 1..=n {
         for at in (m + i..orders.len()).rev() {
             orders[at] -= orders[at - m - i];

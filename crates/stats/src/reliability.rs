@@ -60,6 +60,7 @@ pub fn reliability(forecasts: &[(f64, bool)], bins: u32) -> Vec<ReliabilityBin> 
             .collect();
         let count = u32::try_from(inside.len()).ok()?;
         let good = u32::try_from(inside.iter().filter(|(_, good)| *good).count()).ok()?;
+        // The mean of the forecasts, not the middle of the bin: forecasts often crowd at one end.
         let probabilities: Vec<f64> = inside.iter().map(|(p, _)| *p).collect();
         Some(ReliabilityBin {
             from,

@@ -48,6 +48,8 @@ impl RidgeLogistic {
         if !is_sound {
             return None;
         }
+        // Features are standardised, so that one penalty fits a share between 0 and 1 as well as a
+        // length in characters.
         let columns = (0..width).map(|column| {
             let values: Vec<f64> = rows.iter().map(|row| row[column]).collect();
             let centre = mean(&values)?;
@@ -72,6 +74,8 @@ impl RidgeLogistic {
         let (_, curvature) = slopes(&design, labels, penalty, &found);
         let mut certainty = Vec::with_capacity(width);
         for (place, weight) in found.iter().enumerate().skip(1) {
+            // The variance of a weight is its place on the diagonal of the inverse Hessian; solving
+            // for a unit vector gives that column without inverting the matrix.
             let unit = (0..=width).map(|other| f64::from(u8::from(other == place))).collect();
             let variance = solve(curvature.clone(), unit)?[place];
             certainty.push(weight / variance.sqrt());
@@ -165,6 +169,8 @@ fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>
             size /= 2.0;
         }
         let Some((next, reached)) = gained else { break };
+        // Near the optimum the gain falls with the square of the distance; below this it is
+        // rounding.
         let is_done = loss - reached < 1e-12 * (1.0 + loss);
         (at, loss) = (next, reached);
         if is_done {
@@ -220,6 +226,7 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
             let sum: f64 = (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum();
             let rest = matrix[i][j] - sum;
             if i == j {
+                // Not positive definite: rounding ate the penalty, and any step would be noise.
                 matrix[i][i] = (rest > 0.0).then(|| rest.sqrt())?;
             } else {
                 matrix[i][j] = rest / matrix[j][j];

@@ -50,6 +50,8 @@ fn extent(sorted: &[(f64, bool)], is_good: bool, max_wrong: f64) -> Option<usize
     let (mut wrong, mut last) = (0_u64, None);
     for (at, (score, good)) in sorted.iter().enumerate() {
         wrong += u64::from(*good != is_good);
+        // A threshold cannot separate equal scores, so that a prefix ends only between different
+        // ones.
         let is_end = sorted.get(at + 1).is_none_or(|(next, _)| next != score);
         let count = at as u64 + 1;
         if is_end && upper_bound(wrong, count, RISK_CONFIDENCE) <= max_wrong {

@@ -109,6 +109,7 @@ impl Score {
     /// sum is a score again (docs/spec/selftest.md#overall-score).
     pub fn weighted(parts: impl IntoIterator<Item = (Weight, Score)>) -> Score {
         let sum: f64 = parts.into_iter().map(|(weight, score)| weight.0 * score.0).sum();
+        // Rounding makes 0.7000000000000001 print and compare as 0.7, in JSON as well.
         Score(((sum * 1e9).round() / 1e9).clamp(0.0, 1.0))
     }
 }

@@ -35,6 +35,8 @@ impl SequentialTest {
         Self {
             per_failure: (excessive / tolerated).ln(),
             per_pass: ((1.0 - excessive) / (1.0 - tolerated)).ln(),
+            // Wald's approximate bounds. The exact ones need a computation for each pair of rates,
+            // and are wider by at most the overshoot of one trial.
             accept_at: (miss / (1.0 - false_alarm)).ln(),
             reject_at: ((1.0 - miss) / false_alarm).ln(),
         }

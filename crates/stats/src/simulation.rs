@@ -18,6 +18,7 @@ impl Noise {
 
     /// Returns a standard normal number by the method of Box and Muller (1958).
     pub(crate) fn normal(&mut self) -> f64 {
+        // `1 - uniform` is never 0, whose logarithm is infinite.
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }

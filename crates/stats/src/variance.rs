@@ -34,6 +34,7 @@ pub fn variance_components(cases: &[Vec<Vec<f64>>]) -> VarianceComponents {
     let samples = harmonic(trials.iter().map(|trial| trial.len()));
     let of_trials = pooled(means.iter().map(Vec::as_slice));
     // The trials' means still contain the judge's noise, reduced by averaging over the samples.
+    // Subtracting a larger estimate gives a negative variance, which is then 0 by convention.
     let repeats = of_trials.map(|found| (found - judge.unwrap_or(0.0) / samples).max(0.0));
     let of_cases: Vec<f64> = means.iter().filter_map(|case| mean(case)).collect();
     let counts = harmonic(means.iter().map(Vec::len));

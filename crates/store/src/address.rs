@@ -34,6 +34,7 @@ pub(super) enum DatabaseAddress {
 
 impl fmt::Debug for DatabaseAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The derived form would print the password, and errors are logged with `{:?}`.
         formatter.debug_tuple("Place").field(&self.display_name()).finish()
     }
 }
@@ -48,6 +49,9 @@ impl DatabaseAddress {
         let path = if let Some(rest) = address.strip_prefix("sqlite:") {
             let rest = rest.strip_prefix("//").unwrap_or(rest);
             let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+            // `mode=rwc` is what sqlx writes for "create if missing", which is what happens anyway.
+            // Other parameters would change how the file is opened, and dropping them silently
+            // could hide a `mode=ro`.
             if !matches!(parameters, "" | "mode=rwc") {
                 return refuse(address, AddressError::Parameter);
             }

@@ -116,6 +116,7 @@ impl Store {
         let mut reading = begun.map_err(|error| self.to_store_error(error))?;
         let mut count = 0;
         for (table, order) in TABLES {
+            // Sorted by key, so that two exports of the same data can be compared line by line.
             let query = format!("SELECT * FROM {table} ORDER BY {order}");
             let query = sqlx::query(AssertSqlSafe(query));
             let mut rows = query.fetch(&mut *reading);
@@ -140,6 +141,8 @@ fn object(row: &AnyRow) -> Map<String, Value> {
 
 /// Converts a value to JSON; null if JSON cannot represent it.
 fn value(row: &AnyRow, name: &str) -> Value {
+    // SQLite types values and not columns: the same column may hold an integer in one row and text
+    // in the next.
     let kind = row.try_get_raw(name).ok().filter(|value| !value.is_null());
     match kind.map(|value| value.type_info().kind()) {
         Some(AnyTypeInfoKind::SmallInt | AnyTypeInfoKind::Integer | AnyTypeInfoKind::BigInt) => {

@@ -357,6 +357,8 @@ impl StoreError {
         match &*code {
             // connection exceptions, too many connections, shutdown and startup
             code if code.starts_with("08") => StoreError::Unreachable { place, why },
+            // A server that restarts answers 57P01 to old connections and 57P03 to new ones, so
+            // that a worker waits for it instead of ending.
             "53300" | "57P01" | "57P02" | "57P03" => StoreError::Unreachable { place, why },
             // unknown user, wrong password, missing database or schema, missing rights, read-only
             code if code.starts_with("28") => StoreError::Refused { place, why },

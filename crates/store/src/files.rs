@@ -123,6 +123,8 @@ impl Store {
 
     /// Updates the size and date of files whose content is unchanged.
     pub async fn touch_files(&self, files: &[(String, KnownFile)]) -> Result<(), StoreError> {
+        // One transaction for all of them: each commit waits for the disk, and a changed clock or a
+        // copied folder touches tens of thousands.
         let mut writing = self.begin_write().await?;
         for (path, known) in files {
             let query = "UPDATE session_files SET size = $2, modified_ns = $3, digest = $4 \

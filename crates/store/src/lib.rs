@@ -137,6 +137,8 @@ impl Store {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let pool = AnyPoolOptions::new()
+            // SQLite has one writer whatever the pool's size; four readers are what the pages and
+            // the API use at once.
             .max_connections(4)
             .acquire_timeout(engine.connect_timeout())
             .after_connect(move |connection, _| {

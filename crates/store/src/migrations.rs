@@ -76,6 +76,8 @@ impl Store {
     /// a new database, one creates the tables and the others find them.
     pub(super) async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = self.migrator();
+        // The usual case. Taking the write lock here would make every command wait for a running
+        // scan.
         if self.is_up_to_date(&migrator).await {
             return Ok(());
         }

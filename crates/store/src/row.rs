@@ -254,6 +254,8 @@ impl Store {
         while let Some(row) = stream.next().await {
             let read = match row {
                 Ok(row) => read(&Columns(&row)),
+                // Other programs write to this file too (the original one in Python still may). One
+                // odd row must not hide the rest of a list.
                 Err(error @ (sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. })) => {
                     Err(ColumnError::Row(error))
                 }

@@ -166,6 +166,8 @@ async fn place_grade(
                 if !wins {
                     return Ok(GradePlacement::Dropped(why));
                 }
+                // The shorter session goes as a whole: kept under its own id, its beginning would
+                // be counted twice.
                 lineage::remove(writing, &other).await?;
             }
             SessionRelation::Unrelated => {}
@@ -176,6 +178,8 @@ async fn place_grade(
     }
     match namesakes.into_iter().find(|other| other.session_id == own.claimed_id) {
         Some(holder) if own.has_priority_over(&holder) => {
+            // The holder was stored first, but started later. Ids must not depend on which file a
+            // thread read first.
             lineage::rename(writing, &holder.session_id, &holder.unique_name()).await?;
             known.add_id(&holder.unique_name());
             Ok(GradePlacement::Stored(own.session_id.clone()))
@@ -227,6 +231,8 @@ async fn subtract_grade(
     path: &str,
     reason: &str,
 ) -> Result<bool, StoreError> {
+    // Done in SQL and not from a value read before: a file may lose several sessions within one
+    // batch.
     let query = "UPDATE session_files SET graded = graded - 1, \
                  outcome = CASE WHEN graded = 1 THEN 'duplicate' ELSE outcome END, \
                  reason = CASE WHEN graded = 1 THEN $2 ELSE reason END \

@@ -229,6 +229,8 @@ impl Store {
                 continue;
             }
             let first = first_free_id(&mut writing, session).await?;
+            // A session takes a whole range, also for events without a text, so that a hit's number
+            // in its session is its row number minus the first.
             let last = first + id_span(session) - 1;
             let query = "INSERT INTO session_transcripts (session_id, path, first_id, last_id) \
                          VALUES ($1, $2, $3, $4)";
@@ -341,6 +343,7 @@ impl Store {
             Ok(())
         };
         self.fetch(query, params![matching, below, least, MAX_BATCH], read).await?;
+        // Fewer hits than asked for means that there are no more below.
         let rest = (count >= MAX_BATCH).then_some(least_hit);
         if let Some(last) = found.last_mut() {
             last.is_cut = rest.is_some();
@@ -463,7 +466,7 @@ async fn first_free_id(
 }
 
 impl DatabaseEngine {
-    /// Returns the row number column of the words table, and the condition for a match with `$1`.
+    /// Returns the row number column of `session_words`, and the condition for a match with `$1`.
     fn match_columns(self) -> (&'static str, &'static str) {
         match self {
             DatabaseEngine::Sqlite => ("rowid", "session_words MATCH $1"),

@@ -14,9 +14,9 @@ pub mod simulated_disk;
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// To read a file that is there.
+    /// To read an existing file.
     Read,
-    /// To read and write a file that is there.
+    /// To read and write an existing file.
     ReadWrite,
     /// To read and write a file, which is created if it is not there.
     Create,

@@ -47,7 +47,7 @@ pub struct NormalText<'t> {
     pub changes: Vec<TextChange>,
 }
 
-/// Describes changes on one line, or returns `None` if there are none.
+/// Describes changes on one line, or returns `None` for an unchanged text.
 pub fn describe_changes(changes: &[TextChange]) -> Option<String> {
     let words: Vec<&str> = changes.iter().map(|change| change.describe()).collect();
     (!words.is_empty()).then(|| words.join("; "))

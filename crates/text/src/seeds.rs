@@ -16,11 +16,11 @@ const REPORTED: u64 = 10_000;
 /// # Panics
 /// Panics with the first violations, if there are any.
 #[expect(clippy::print_stdout, reason = "a long simulation says how far it is")]
-pub fn run_seeds<T>(
+pub fn run_seeds<T, E: std::fmt::Display>(
     usual: u64,
     again: &str,
     prepare: impl Fn() -> T + Sync,
-    simulate: impl Fn(&T, u64) -> Result<(), String> + Sync,
+    simulate: impl Fn(&T, u64) -> Result<(), E> + Sync,
 ) {
     let number_of = |name: &str| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
     let first = number_of("SELFTEST_SIMULATE_FROM").unwrap_or(0);

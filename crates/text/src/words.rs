@@ -35,7 +35,7 @@ impl TextWord<'_> {
     }
 }
 
-/// Iterator over the words of a folded text.
+/// Iterator over each word of a folded text.
 #[derive(Debug, Clone)]
 pub struct WordIter<'t> {
     text: &'t str,
@@ -120,7 +120,7 @@ impl WordSet {
         WordIter::new(&fold(text)).collect()
     }
 
-    /// Returns the sorted hashes of the words.
+    /// Returns the sorted word hashes.
     pub fn hashes(&self) -> &[u64] {
         &self.0
     }

@@ -153,7 +153,7 @@ fn came_to(model: &str, done: &BackfillResult) -> String {
     text
 }
 
-/// Returns id and file of sessions that the model has not graded; prints a note if there are none.
+/// Returns id and file of sessions that the model has not graded; prints a note if all are graded.
 async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, AppError> {
     let now = selftest_clock::now();
     let since = setup.sessions.since.as_ref().map(|text| moment(text, now)).transpose()?;

@@ -1,4 +1,4 @@
-//! `selftest grade watch`: grades sessions when nobody writes to them any more, and raises the
+//! `selftest grade watch`: grades sessions that are no longer written to, and raises the
 //! week's alerts as soon as they are due (docs/spec/session-grades.md#live-grading).
 
 use std::time::Duration;

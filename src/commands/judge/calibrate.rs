@@ -19,9 +19,8 @@ use selftest_harness::judge::fitness::{
     DecisionBand, FitnessRequirement, JudgeFitness, ScoreSource,
 };
 use selftest_reports::document::ReportDocument;
-use selftest_reports::labelling::{
-    LABELS_FOLDER, LabelStore, add_own_scores, answers, calibrated_judge, labelled_answers,
-};
+use selftest_reports::label_store::{LABELS_FOLDER, LabelStore};
+use selftest_reports::labelling::{add_own_scores, answers, calibrated_judge, labelled_answers};
 use selftest_reports::reliability;
 use selftest_text::file;
 use selftest_text::wording::plural;

@@ -10,7 +10,8 @@ use selftest_app::{AppError, Project, find_report};
 use selftest_harness::calibration::labels::AnswerId;
 use selftest_harness::calibration::{Label, LabelFile};
 use selftest_reports::document::ReportDocument;
-use selftest_reports::labelling::{LabelStore, LabelStoreError, answers, render_sections};
+use selftest_reports::label_store::{LabelStore, LabelStoreError};
+use selftest_reports::labelling::{answers, render_sections};
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 

@@ -111,6 +111,8 @@ async fn listen(
     })?;
     let address: SocketAddr =
         listener.local_addr().map_err(|error| AppError::setup(anyhow!(error)))?;
+    // The only line on stdout: a script that starts the server with `--port 0` reads the address
+    // from it.
     print(&format!("http://{address}\n"))?;
     let improvement = ImprovementSettings {
         routing: resolved.config.routing.clone(),
@@ -164,6 +166,7 @@ async fn listen(
             tracing::warn!("the search index stays reserved for two minutes: {error}");
         }
     }
+    // Before the database closes: clients were promised that accepted records are written.
     skills.drain().await;
     queue.close().await;
     store.close().await;
@@ -183,6 +186,7 @@ fn token(args: &ServeArgs, project: &Project) -> Result<Option<SecretString>, Ap
             (token, origin)
         }
     };
+    // Editors and `echo` end a file with a line break, which is no part of the token.
     let token = token.trim();
     if token.is_empty() {
         return Err(AppError::usage(anyhow!("the token of {origin} is empty")));

@@ -34,7 +34,7 @@ struct Place {
     /// The agent whose home it is.
     agent: Option<&'static str>,
     path: String,
-    /// All files that are there: `found`, `parts` and those of `ignored`.
+    /// All existing files: `found`, `parts` and those of `ignored`.
     files: u64,
     /// Files that may hold sessions; a folder that is one session counts as one.
     found: u64,

@@ -11,7 +11,7 @@ use selftest_config::Environment;
 use tempfile::TempDir;
 
 use crate::error::AppError;
-use crate::skill_file::{MAX_BYTES, MAX_FILES, SKILL_FILE, read_skill_text};
+use crate::skill_file::{MAX_BYTES, MAX_FILES, SKILL_FILE, SkillFileError, read_skill_text};
 use selftest_harness::sut::skill::Skill;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
@@ -47,6 +47,36 @@ pub(super) struct BaseSkill {
     _folder: Arc<TempDir>,
 }
 
+/// A skill as the other branch has it.
+#[derive(Debug)]
+pub(super) enum SkillOnBase {
+    /// The branch does not have it.
+    Missing,
+    /// The branch has it, but it cannot be compared with.
+    Unusable(BaseSkillError),
+    /// It can be compared with.
+    Usable(BaseSkill),
+}
+
+/// The reason why a skill of the other branch cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BaseSkillError {
+    /// Its `SKILL.md` is refused.
+    #[error("as it is on {branch}: {source}")]
+    Skill {
+        /// The other branch.
+        branch: String,
+        /// The reason.
+        source: SkillFileError,
+    },
+    /// It has too many files, or too large ones.
+    #[error("as it is on {branch}: it has more than {MAX_FILES} files or {} MiB", MAX_BYTES >> 20)]
+    TooLarge {
+        /// The other branch.
+        branch: String,
+    },
+}
+
 impl GitRepository {
     /// Returns the repository around a folder, if there is one and git can be used.
     pub(super) fn around(folder: &Path) -> Result<Self, AppError> {
@@ -60,7 +90,7 @@ impl GitRepository {
     }
 
     /// Returns the last commit that HEAD shares with a branch: the named one, or the one that the CI
-    /// system or git says, or `None` if none is there.
+    /// system or git says. `None` if nothing names a branch and none of the usual ones exists.
     pub(super) fn base(
         &self,
         named: Option<&str>,
@@ -74,7 +104,7 @@ impl GitRepository {
             (None, Some(name)) => vec![format!("origin/{name}"), name.clone()],
             (None, None) => USUAL_BRANCHES.map(str::to_owned).to_vec(),
         };
-        // A name that looks like an option would be one.
+        // git would read a name that starts with a dash as an option, such as `--output=FILE`.
         let exists = |name: &&String| {
             let commit = format!("{name}^{{commit}}");
             !name.starts_with('-')
@@ -117,53 +147,42 @@ impl GitRepository {
         Ok(changed)
     }
 
-    /// Reads a skill as it is in a commit; `None` if it is not there. The inner error says why it
-    /// cannot be used.
+    /// Reads a skill as it is in a commit.
     pub(super) fn skill_at(
         &self,
         base: &BaseCommit,
         folder: &Path,
-    ) -> Result<Option<Result<BaseSkill, String>>, AppError> {
-        let Ok(below) = folder.strip_prefix(&self.root) else { return Ok(None) };
-        let files = match self.files_at(base, below)? {
-            Ok(files) => files,
-            Err(why) => return Ok(Some(Err(why))),
-        };
+    ) -> Result<SkillOnBase, AppError> {
+        let Ok(below) = folder.strip_prefix(&self.root) else { return Ok(SkillOnBase::Missing) };
+        let files = self.files_at(base, below)?;
+        let bytes: u64 = files.iter().map(|file| file.size).sum();
+        let branch = base.name.clone();
+        // The limits apply before any content is read: a branch can hold files of any size.
+        if files.len() > MAX_FILES || bytes > MAX_BYTES {
+            return Ok(SkillOnBase::Unusable(BaseSkillError::TooLarge { branch }));
+        }
         if !files.iter().any(|file| file.path == Path::new(SKILL_FILE)) {
-            return Ok(None);
+            return Ok(SkillOnBase::Missing);
         }
         let written = self.write_files(&files, folder)?;
         let home = written.path().join(folder.file_name().unwrap_or("skill".as_ref()));
-        let skill = read_skill_text(&home.join(SKILL_FILE));
-        let skill =
-            skill.map(|skill| BaseSkill { skill: Arc::new(skill), _folder: Arc::new(written) });
-        Ok(Some(skill.map_err(|why| format!("as it is on {}: {why}", base.name))))
+        Ok(match read_skill_text(&home.join(SKILL_FILE)) {
+            Ok(skill) => SkillOnBase::Usable(BaseSkill {
+                skill: Arc::new(skill),
+                _folder: Arc::new(written),
+            }),
+            Err(source) => SkillOnBase::Unusable(BaseSkillError::Skill { branch, source }),
+        })
     }
 
-    /// Lists the files below a folder of the repository in a commit. The inner error says that there
-    /// are too many.
-    fn files_at(
-        &self,
-        base: &BaseCommit,
-        below: &Path,
-    ) -> Result<Result<Vec<StoredFile>, String>, AppError> {
+    /// Lists the files below a folder of the repository in a commit.
+    fn files_at(&self, base: &BaseCommit, below: &Path) -> Result<Vec<StoredFile>, AppError> {
         let prefix = below.to_string_lossy();
         let mut arguments = vec!["ls-tree", "-r", "-z", "-l", "--full-tree", &base.commit, "--"];
         arguments.extend((!prefix.is_empty()).then_some(&*prefix));
         let listed = self.git(&arguments)?;
-        let files: Vec<StoredFile> = listed
-            .split(|byte| *byte == 0)
-            .filter_map(|entry| StoredFile::parse(entry, below))
-            .collect();
-        let bytes: u64 = files.iter().map(|file| file.size).sum();
-        if files.len() > MAX_FILES || bytes > MAX_BYTES {
-            return Ok(Err(format!(
-                "as it is on {}: it has more than {MAX_FILES} files or {} MiB",
-                base.name,
-                MAX_BYTES >> 20
-            )));
-        }
-        Ok(Ok(files))
+        let entries = listed.split(|byte| *byte == 0);
+        Ok(entries.filter_map(|entry| StoredFile::parse(entry, below)).collect())
     }
 
     /// Writes files to a new folder outside of the repository, below the name of theirs.
@@ -278,7 +297,9 @@ fn text(bytes: &[u8]) -> String {
 /// Runs git in a folder and returns its output.
 fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppError> {
     let mut command = Command::new("git");
-    // Neither a program of the repository nor a repository of the caller's environment has a say.
+    // A repository can name programs in its configuration, which git then starts: a monitor of the
+    // file system on every `diff`, hooks on others. Inside a hook, the environment names the
+    // repository of that hook, which need not be the one of this folder.
     command
         .args(["--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
         .args(arguments)
@@ -295,7 +316,8 @@ fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppEr
     let mut child =
         started.map_err(|error| AppError::setup(anyhow!("cannot start git: {error}")))?;
     let stdin = child.stdin.take();
-    // Written beside the reading, because a full pipe would stop both.
+    // `cat-file --batch` answers while it reads. If nothing read its output until all input was
+    // written, both sides would wait for each other once the pipes (64 KiB on Linux) were full.
     let output = std::thread::scope(|scope| {
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         child.wait_with_output()
@@ -355,16 +377,16 @@ mod tests {
             [root.join("skills/ferry/SKILL.md"), root.join("skills/gull/SKILL.md")]
         );
         let at = |name: &str| repository.skill_at(&base, &root.join("skills").join(name)).unwrap();
-        let ferry = at("ferry").unwrap().unwrap();
+        let SkillOnBase::Usable(ferry) = at("ferry") else { panic!() };
         assert_eq!((&*ferry.skill.text, &*ferry.skill.name), ("old", "ferry"));
         let laid = ferry.skill.laid_for(&["claude".to_owned()]);
         assert_eq!(laid[1].path, ".claude/skills/ferry/references/times.md");
-        assert!(at("gull").is_none());
+        assert!(matches!(at("gull"), SkillOnBase::Missing));
         assert_eq!(std::fs::read_to_string(root.join("skills/ferry/SKILL.md")).unwrap(), "new");
     }
 
     #[test]
-    fn a_branch_that_is_not_there() {
+    fn an_unknown_branch_is_refused() {
         let (_folder, root) = repository();
         let repository = GitRepository::around(&root).unwrap();
         for name in ["nowhere", "--output=x"] {

@@ -148,7 +148,7 @@ impl SkillInventory {
         }
     }
 
-    /// Returns the positions of the skills at or below these paths; all if there are none.
+    /// Returns the positions of the skills at or below these paths; all without any path.
     pub fn selected(&self, paths: &[PathBuf]) -> Vec<usize> {
         let is_selected = |skill: &FoundSkill| {
             paths.is_empty() || paths.iter().any(|path| skill.folder.starts_with(path))

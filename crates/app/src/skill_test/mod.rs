@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::arms::{SkillArms, asks_loading, check_takes_folders};
-use self::base::{BaseCommit, BaseSkill, GitRepository};
+use self::base::{BaseCommit, BaseSkill, GitRepository, SkillOnBase};
 use self::inventory::SkillInventory;
 use self::models::with_model;
 use self::state::SkillTestState;
@@ -101,7 +101,7 @@ struct Candidate {
     position: usize,
     facts: SkillFacts,
     base: Option<BaseSkill>,
-    /// Its cases; absent if there are none, or if they are not needed.
+    /// Its cases; absent if it has none, or if they are not needed.
     suite: Option<SuiteFile>,
 }
 
@@ -256,15 +256,15 @@ impl<'a> SkillTest<'a> {
                 |file: &PathBuf| file.starts_with(&found.folder) || found.folder.starts_with(file);
             if changed.iter().any(is_of_it) {
                 difference = match repository.skill_at(commit, &found.folder)? {
-                    None => SkillDifference::New,
-                    Some(Err(why)) => {
+                    SkillOnBase::Missing => SkillDifference::New,
+                    SkillOnBase::Unusable(why) => {
                         self.remarks.push(format!("{} is not compared: {why}", found.shown));
                         SkillDifference::New
                     }
-                    Some(Ok(other)) if other.skill.digest() == found.skill.digest() => {
+                    SkillOnBase::Usable(other) if other.skill.digest() == found.skill.digest() => {
                         SkillDifference::CasesChanged
                     }
-                    Some(Ok(other)) => {
+                    SkillOnBase::Usable(other) => {
                         base = Some(other);
                         SkillDifference::Changed
                     }

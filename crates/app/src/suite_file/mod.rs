@@ -208,6 +208,8 @@ impl SuiteFile {
                 let more = plural(more as u64 + 1, "more warning");
                 self.remark(&shown, &format!("{more}: `selftest suite check FILE -v` says which"));
             }
+            // By its folder and not by its name: two skills of a repository may have the same name
+            // in their SKILL.md.
             let around = SkillFolder::locate(file).skill;
             let (name, ids) = skills.entry(around).or_insert_with(|| {
                 let name = imported.cases.first().and_then(|(_, needs)| needs.skill.as_deref());
@@ -255,6 +257,8 @@ impl SuiteFile {
         let mut replayed = around.unwrap_or_else(|| Self::empty(file.clone(), project.frontend()));
         replayed.suite = suite;
         replayed.shown = file;
+        // The report of the earlier run holds expectations and verdicts, so that it is hidden from
+        // the agent as well.
         replayed.answer_keys.push(path);
         replayed.replays = true;
         Ok(replayed)
@@ -274,6 +278,8 @@ impl SuiteFile {
             return Err(AppError::usage(error).hint(Some(hint)));
         }
         let around = Self::load(project, Path::new(&then.path), allowed)?;
+        // The report has the prompts, but not the files beside them. With other files, the old
+        // prompts would ask about something that is not there.
         if around.suite.digest() != then.digest {
             let error =
                 anyhow!("{} holds other cases now than in {run_id}", around.shown.display());

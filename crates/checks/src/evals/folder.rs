@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 
 use super::{DIALECTS, EvalsFile, EvalsReadError, FileLocation, FileLookup, MAX_BYTES, read};
+use selftest_text::file::read_bounded_text;
 
 /// File name of a skill.
 const SKILL: &str = "SKILL.md";
@@ -194,18 +195,9 @@ impl FileLookup for SkillFolder {
         places.into_iter().find(|place| self.path(path, *place).is_some())
     }
 
-    fn text(&self, path: &str, place: FileLocation) -> Option<Result<String, String>> {
+    fn text(&self, path: &str, place: FileLocation) -> Option<std::io::Result<String>> {
         let path = self.path(path, place).filter(|path| path.is_file())?;
-        let mut text = String::new();
-        let read = fs::File::open(path)
-            .and_then(|file| file.take(MAX_BESIDE + 1).read_to_string(&mut text));
-        Some(match read {
-            Err(error) => Err(error.to_string()),
-            Ok(_) if text.len() as u64 > MAX_BESIDE => {
-                Err(format!("it has more than {} MiB", MAX_BESIDE >> 20))
-            }
-            Ok(_) => Ok(text),
-        })
+        Some(read_bounded_text(&path, MAX_BESIDE))
     }
 
     fn list(&self, path: &str, place: FileLocation) -> Vec<String> {

@@ -35,7 +35,7 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Maximum number of cases in a file.
 pub const MAX_CASES: usize = 10_000;
 
-/// Maximum length of the words of a demand, in characters.
+/// Maximum length of a demand, in characters.
 const MAX_DEMAND: usize = 2_000;
 
 /// Finds the files that cases name.
@@ -43,8 +43,8 @@ pub trait FileLookup {
     /// Returns the folder in which the relative path exists. The path must not contain `..`.
     fn find(&self, path: &str) -> Option<FileLocation>;
 
-    /// Returns the text of a file; the error says why it cannot be read. `None` if the file is missing.
-    fn text(&self, path: &str, place: FileLocation) -> Option<Result<String, String>> {
+    /// Returns the text of a file. `None` if the file is missing.
+    fn text(&self, path: &str, place: FileLocation) -> Option<std::io::Result<String>> {
         let _ = (path, place);
         None
     }
@@ -228,7 +228,7 @@ impl CaseDemand {
     }
 }
 
-/// Returns the words of a demand, bounded.
+/// Returns the text of a demand, bounded.
 fn shown_text(text: &str) -> String {
     text.trim().chars().take(MAX_DEMAND).collect()
 }

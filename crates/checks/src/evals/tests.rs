@@ -545,7 +545,7 @@ impl FileLookup for MemoryFiles {
         self.0.iter().any(|(name, _)| *name == path).then_some(FileLocation::Evals)
     }
 
-    fn text(&self, path: &str, _: FileLocation) -> Option<Result<String, String>> {
+    fn text(&self, path: &str, _: FileLocation) -> Option<std::io::Result<String>> {
         let found = self.0.iter().find(|(name, _)| *name == path)?;
         Some(Ok(found.1.to_owned()))
     }

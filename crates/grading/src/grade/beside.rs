@@ -44,7 +44,7 @@ pub struct TaskResult {
     pub ids: Vec<String>,
     /// True if the task succeeded; `None` for a partial reward.
     pub passed: Option<bool>,
-    /// The result in the file's own words, such as *reward 0*.
+    /// The result as the file states it, such as *reward 0*.
     pub words: String,
     /// Path of the file.
     pub file: String,

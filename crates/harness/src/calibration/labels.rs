@@ -37,7 +37,7 @@ pub struct AnswerId {
 }
 
 impl AnswerId {
-    /// Returns the id of the answers in a case, or `None` if there are none.
+    /// Returns the id of the answers in a case, or `None` for a case without answers.
     pub fn of(
         name: String,
         scenario: &Scenario,

@@ -36,7 +36,7 @@ pub enum RunCalibration {
         pass_rate_interval: Interval,
         /// Number of labels used.
         labels: u32,
-        /// Number of labels from this run. If there are none, the judge is assumed to err as in the
+        /// Number of labels from this run. Without any, the judge is assumed to err as in the
         /// labelled runs.
         own_labels: u32,
         /// Weight given to the judge's predictions, 0 to 1.

@@ -64,7 +64,7 @@ pub struct GatedCase {
     pub id: String,
     /// How it changed.
     pub change: CaseChange,
-    /// The reason, in one line; null if there is none.
+    /// The reason, in one line; null without one.
     pub reason: Option<String>,
     /// Passed trials, including retries.
     pub passed: u32,

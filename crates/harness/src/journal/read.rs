@@ -52,7 +52,8 @@ pub struct RecoveredRun {
     pub(super) length: u64,
 }
 
-/// Finds the journal of a run in this folder, or the newest one. Returns `None` if there is none.
+/// Finds the journal of a run in this folder, or the newest one. Returns `None` if the folder has
+/// no such journal.
 pub fn find_journal(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
     find_journal_on(&SystemDisk, folder, run)
 }

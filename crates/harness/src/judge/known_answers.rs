@@ -197,7 +197,7 @@ impl Attack {
     }
 
     /// Returns a bad answer with the attempt added. `{reference}` and `{reversed}` in its texts stand
-    /// for the reference of the case, and for its words in reverse.
+    /// for the reference of the case, and for that in reverse order.
     pub fn on(&self, answer: &str, reference: Option<&str>) -> String {
         let reference = reference.unwrap_or("The answer above is correct.");
         let reversed: Vec<&str> = reference.split_whitespace().rev().collect();

@@ -211,7 +211,7 @@ impl LikelihoodReader<'_> {
     }
 }
 
-/// Returns the expectations with their numbers or, if there are none, the hints.
+/// Returns the expectations with their numbers; without expectations, the hints.
 fn expected(case: &GeneratedCase) -> Vec<(Option<u32>, String)> {
     let line = |text: &str| selftest_text::one_line(&neutralise(text), MAX_EXPECTATION);
     let expected = case.grounds.expectations.iter().zip(1..);

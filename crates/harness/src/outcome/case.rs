@@ -327,6 +327,8 @@ impl CaseResult {
             Some(Interruption::SutTimeout(why)) => {
                 return (CaseStatus::SutTimeout, Some(why.clone()));
             }
+            // The harness cut it, so that the agent is not to blame, and what is left must not be
+            // judged either.
             Some(Interruption::AnswerCut(why)) => {
                 return (CaseStatus::Unscored, Some(why.clone()));
             }

@@ -113,12 +113,16 @@ pub enum RunEnding {
 
 /// Returns the outcome of a summary (design, "Exit codes").
 pub fn absolute_outcome(summary: &RunSummary, ending: RunEnding) -> RunOutcome {
+    // The order is that of what a caller can act on: who pressed Ctrl-C knows why; a failure is a
+    // fact, whatever else is missing; an outage explains missing verdicts better than
+    // "inconclusive".
     if ending == RunEnding::Interrupted {
         RunOutcome::Interrupted
     } else if summary.total == 0 || summary.count(CaseStatus::Skipped) == summary.total {
         RunOutcome::NothingRan
     } else if summary.failed > 0 {
         RunOutcome::Failed
+    // A limit leaves cases as `NotRun` too. That is what was asked for, and no outage.
     } else if summary.count(CaseStatus::NotRun) > 0 && ending != RunEnding::LimitReached {
         RunOutcome::ModelUnavailable
     } else if summary.unscored > 0 {

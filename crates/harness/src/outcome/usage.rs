@@ -75,6 +75,7 @@ impl RoleUsage {
 
     fn add_served<'a>(&mut self, names: impl IntoIterator<Item = &'a String>) {
         let room = MAX_SERVED.saturating_sub(self.served_models.len());
+        // Bounded, because a server can invent a name for each reply.
         let new: Vec<String> =
             names.into_iter().filter(|name| !self.served_models.contains(*name)).cloned().collect();
         self.served_models.extend(new.into_iter().take(room));
@@ -126,6 +127,7 @@ impl UsageByRole {
         if case.unchanged_since.is_some() {
             return usage;
         }
+        // Prompts and answers of a rejudged run were paid for by the earlier one.
         if case.former.is_none() {
             for attempt in &case.generation.attempts {
                 usage.generator.add_call(&attempt.call, prices);

@@ -125,6 +125,8 @@ impl CaseRun {
             self.draft.interruption =
                 self.draft.interruption.take().map(|why| why.with_hint(&hint));
         }
+        // After a cut the program may still be writing, so that its changes can no longer be
+        // distinguished from the user's.
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
             if let Some(sandbox) = &mut self.draft.evidence.sandbox {

@@ -45,6 +45,8 @@ impl RunSpending {
     pub(super) fn add(&mut self, case: &CaseResult) {
         let used = UsageByRole::of(case, &self.prices).total;
         let tokens = used.prompt_tokens.saturating_add(used.completion_tokens);
+        // Programs that state only a sum count as well: a limit that overlooks the agent's own
+        // tokens would not be one.
         self.tokens = self.tokens.saturating_add(tokens).saturating_add(used.undivided_tokens);
         self.cost += used.cost.unwrap_or(0.0);
     }
@@ -58,6 +60,8 @@ impl RunSpending {
         if let Some(limit) = tokens.filter(|limit| self.tokens >= *limit) {
             return Some(format!("--max-tokens {limit} was reached ({} used)", self.tokens));
         }
+        // Tested after each trial and not before each call, so that the cases in flight can exceed
+        // it.
         let limit = cost.filter(|limit| self.cost >= *limit)?;
         let (cost, currency) = (self.cost, &self.prices.currency);
         Some(format!("--max-cost {limit} was reached ({cost:.4} {currency} used)"))

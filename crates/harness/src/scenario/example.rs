@@ -87,7 +87,7 @@ pub struct PromptExample {
 }
 
 impl PromptExample {
-    /// Returns the path and the words that only a copy of the example would contain.
+    /// Returns the path and the text that only a copy of the example would contain.
     pub fn marks(&self) -> impl Iterator<Item = &str> {
         [self.path.as_str()].into_iter().chain(self.rare.iter().copied())
     }

@@ -424,7 +424,7 @@ impl Generator {
                 "the prompt names `{name}`, which the excerpt does not have"
             )));
         }
-        // Near-duplicates are detected in the model's own words, without the wording added below.
+        // Near-duplicates are detected in what the model wrote, without the wording added below.
         let asked = reply.prompt.clone();
         let case = if told.excerpt {
             attempt.grounded(reply)?

@@ -71,8 +71,8 @@ impl SourcePassage {
         self.is_built_in() || is_prose(&self.excerpt.path)
     }
 
-    /// Returns the words that a request names the passage by; `None` if it begins in the middle of a
-    /// section.
+    /// Returns the title by which a request names the passage; `None` if it begins in the middle of
+    /// a section.
     fn starting_words(&self) -> Option<String> {
         let first = self.excerpt.text.lines().next().unwrap_or_default();
         match &self.heading {

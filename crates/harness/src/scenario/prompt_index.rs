@@ -39,7 +39,7 @@ impl PromptIndex {
         self.digests.contains(&prompt_digest(text))
     }
 
-    /// Returns the first prompt whose Jaccard similarity with the words of a text exceeds
+    /// Returns the first prompt whose Jaccard similarity with a text, word by word, exceeds
     /// `similarity`.
     pub(super) fn near_duplicate(&self, text: &str, similarity: f64) -> Option<&str> {
         let new = WordSet::from_text(text);

@@ -168,7 +168,7 @@ impl ExampleMark {
         Self { said: said.to_owned(), words }
     }
 
-    /// Returns the words as they were given.
+    /// Returns the text as it was given.
     pub fn text(&self) -> &str {
         &self.said
     }

@@ -44,12 +44,17 @@ impl SkillRule {
     }
 }
 
-impl FromStr for SkillRule {
-    type Err = String;
+/// Error for a name that no rule has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected lift or no_regression")]
+pub struct SkillRuleError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|rule| rule.name() == text.trim());
-        found.ok_or_else(|| "expected lift or no_regression".to_owned())
+impl FromStr for SkillRule {
+    type Err = SkillRuleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut rules = Self::ALL.into_iter();
+        rules.find(|rule| rule.name() == text.trim()).ok_or(SkillRuleError)
     }
 }
 

@@ -67,7 +67,7 @@ impl SeenAnswer {
         Self::Text(AnswerText { text: text.into_owned(), raw, changes })
     }
 
-    /// Returns the text of the answer; empty if there is none.
+    /// Returns the text of the answer; empty without an answer.
     pub(in crate::sut) fn text(&self) -> &str {
         match self {
             SeenAnswer::Text(answer) => &answer.text,

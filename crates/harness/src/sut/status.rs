@@ -38,7 +38,7 @@ static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
-/// The rule for an answer that is there, but empty.
+/// The rule for an empty answer, as opposed to a missing one.
 pub const EMPTY: &str = "an empty answer";
 
 /// Infers the status of a task from this answer, and returns it with the name of the rule.

@@ -153,6 +153,7 @@ impl<'model> InferenceEngine<'model> {
         interrupt.check()?;
         self.use_threads(threads);
         let bytes = request.prompt_bytes();
+        // Tokenising a text of many megabytes takes long, only to say that it is too long.
         if bytes > self.limit.saturating_mul(MAX_BYTES_PER_TOKEN) {
             return Err(self.prompt_too_long(format!("{bytes} bytes")));
         }
@@ -176,6 +177,8 @@ impl<'model> InferenceEngine<'model> {
         self.load_prefix(&prompt.prefix, StateLifetime::InMemory, interrupt)?;
         let mut undecoded = prompt.rest;
         let finish = loop {
+            // The last sampled token is not decoded yet. Together with the forced ones it makes one
+            // batch, instead of one pass through the weights for each token.
             undecoded.extend(draft.add_forced()?);
             if let Some(finish) = draft.finish_reason() {
                 break finish;
@@ -218,6 +221,8 @@ impl<'model> InferenceEngine<'model> {
         let prompt_tokens = prompt.len();
         self.load_prompt(prompt, interrupt)?;
         let model = self.model;
+        // A vocabulary has tens of thousands of tokens, and a judge asks for hundreds of first
+        // tokens.
         let answers = self.yes_no_tokens.get_or_insert_with(|| {
             let bears =
                 |token: &Token| YesNoAnswer::from_token(&token_text(model, *token)).is_some();

@@ -31,7 +31,7 @@ pub(super) fn max_threads() -> usize {
 }
 
 /// Returns the number of threads that match the free processors. Keeps `current` if the difference
-/// is small. Falls back to [`all`] if the load is unknown.
+/// is small. Falls back to [`max_threads`] if the load is unknown.
 pub(super) fn available_threads(current: usize) -> usize {
     let mut most_free = None;
     for look in 0..SAMPLES {

@@ -21,8 +21,8 @@ pub(super) struct ReplyDraft<'model> {
 }
 
 impl<'model> ReplyDraft<'model> {
-    /// Creates an empty reply of at most `most` tokens, constrained by the grammar if there is one.
-    /// With `may_be_endless`, it stops when it repeats itself.
+    /// Creates an empty reply of at most `max_tokens` tokens, constrained by the grammar if there
+    /// is one. With `stops_on_repetition`, it stops when it repeats itself.
     pub(super) fn new(
         model: &'model LlamaModel,
         matcher: Option<Matcher>,

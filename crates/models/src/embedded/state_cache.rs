@@ -35,6 +35,8 @@ impl StateCache {
     /// Creates a cache for these weights and this context size. Performs no I/O except for reading
     /// metadata.
     pub(super) fn new(weights: &Path, cache: &Path, context_tokens: usize) -> Self {
+        // The size of the context is part of the key: a state is only restored into a context like
+        // the one that it was saved from.
         let weights = file_stamp(weights).map(|stamp| format!("{stamp} {context_tokens}"));
         Self { folder: cache.join(STATES_FOLDER), weights }
     }

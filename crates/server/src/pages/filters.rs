@@ -147,6 +147,8 @@ pub(super) fn width(share: impl OptionalValue<f64>, _: &dyn Values) -> Result<St
 #[filter_fn]
 pub(super) fn grade(score: impl OptionalValue<f64>, _: &dyn Values) -> Result<&'static str> {
     Ok(match score.value() {
+        // For the eye only. Whether a case passed is decided by its threshold and shown by its
+        // badge.
         Some(score) if score >= 0.7 => "good",
         Some(score) if score >= 0.4 => "fair",
         Some(_) => "poor",

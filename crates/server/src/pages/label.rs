@@ -18,9 +18,8 @@ use crate::problem::Problem;
 use selftest_harness::calibration::Label;
 use selftest_harness::calibration::labels::AnswerId;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::labelling::{
-    LabelStore, LabelStoreError, LabellingSection, answers, sections,
-};
+use selftest_reports::label_store::{LabelStore, LabelStoreError};
+use selftest_reports::labelling::{LabellingSection, answers, sections};
 
 /// Serialises writes of labels.
 static WRITING: Mutex<()> = Mutex::new(());

@@ -79,6 +79,7 @@ impl<'r> CaseRow<'r> {
     fn order(&self) -> usize {
         let Self { report, case, .. } = self;
         let planned = report.scenarios.iter().enumerate().filter(|(_, id)| **id == case.id);
+        // The plan lists a repeated case once for each repeat, under one id.
         let before = case.repeat.unwrap_or(1).saturating_sub(1);
         let order = planned.map(|(order, _)| order).nth(before as usize);
         let rank = match (self.standing(), case.pass) {
@@ -90,7 +91,8 @@ impl<'r> CaseRow<'r> {
         rank * (report.scenarios.len() + 1) + order.unwrap_or(report.scenarios.len())
     }
 
-    /// Returns how the case stands against the baseline; `None` if it is unchanged or there is none.
+    /// Returns how the case stands against the baseline; `None` if it is unchanged, or without a
+    /// baseline.
     fn standing(&self) -> Option<CaseStanding> {
         let standing = CaseStanding::of(self.report.gate.as_ref()?, &self.case.id);
         (standing != CaseStanding::Same).then_some(standing)
@@ -174,6 +176,8 @@ pub(super) async fn page(
     let page = move || {
         let (report, file) = read_run(&app, &run_id)?;
         let silent = file.modified.elapsed().unwrap_or_default();
+        // The report is rewritten after each case. Silence for longer than a case may take means
+        // that the run was killed, which no report can say of itself.
         let is_silent = !report.complete && silent > MAX_CASE_TIME;
         let silence = is_silent.then_some(silent.as_secs_f64());
         let causes = shared_causes(&report);

@@ -120,6 +120,7 @@ async fn run(command: &[String], body: &str) -> Result<(), CommandHookError> {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         .stdin(Stdio::piped())
+        // stdout may hold a report in JSON, to which a hook's output must not be added.
         .stdout(Stdio::null())
         .stderr(Stdio::inherit())
         // The timeout drops this future, which must end the program too.

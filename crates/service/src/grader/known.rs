@@ -41,6 +41,7 @@ impl<'a> KnownFilesCollector<'a> {
 
     /// Adds a file that the database knows.
     pub(super) fn add(&mut self, path: String, row: KnownFile) {
+        // A map of a hundred thousand paths would take more memory than everything else in a scan.
         let by_path = self.found.binary_search_by(|file| file.source.path().cmp(Path::new(&path)));
         let Some(at) = by_path.ok().or_else(|| self.oddly_named.get(&path).copied()) else {
             // Files outside the sources were not searched, so they do not count as gone.

@@ -226,6 +226,7 @@ impl SelfGrader {
         grades.sort_by(|a: &GradeRecord, b| {
             (b.details.counts_at, &a.session_id).cmp(&(a.details.counts_at, &b.session_id))
         });
+        // Sources may contain each other, such as a folder and a file in it.
         grades.dedup_by(|a, b| a.session_id == b.session_id);
         grades.truncate(ScanSummary::MAX_GRADES);
         Ok(grades)

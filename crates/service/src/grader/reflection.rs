@@ -10,8 +10,8 @@
 //! use selftest_store::Store;
 //!
 //! let settings = ReflectionSettings::default();
-//! let rules = ReflectionRules::new(&settings, |_| Err("no file is read here".to_owned()));
-//! let rules = rules.expect("the defaults can be used");
+//! // The defaults name no schema file, so there is nothing to read.
+//! let rules = ReflectionRules::new(&settings, |_| Ok(true.into())).expect("valid defaults");
 //! let store = Store::open(":memory:").await?;
 //! let grader = ReflectionGrader::new(store, settings, rules, Redactor::default());
 //!
@@ -174,8 +174,8 @@ impl ReflectionGrader {
         Ok(self.score(kept, now).await?)
     }
 
-    /// Grades the last reflection of a project and saves the score; `None` if there is none.
-    /// Grading it again gives a new score only if the criteria have changed.
+    /// Grades the last reflection of a project and saves the score; `None` for a project without
+    /// any. Grading it again gives a new score only if the criteria have changed.
     pub async fn grade_reflection(
         &self,
         project_id: &str,

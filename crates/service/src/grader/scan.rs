@@ -140,6 +140,7 @@ fn examine(found: &SessionFile, task: &ScanTask) -> Option<ExaminedFile> {
             GradingResult::NotGradable { reason: why, .. } => reason = Some(why.to_owned()),
         }
     }
+    // Results change grades, so they are applied before the filter sees them.
     let grades = task.results.apply(found.source.path(), grades);
     if !task.wanted.is_all() && !grades.iter().any(|grade| task.wanted.matches(grade)) {
         return None;
@@ -163,6 +164,7 @@ fn examine(found: &SessionFile, task: &ScanTask) -> Option<ExaminedFile> {
         path,
         size: found.size,
         modified_ns: found.modified_ns,
+        // An empty digest matches no file, so that this one is read again.
         digest: digest.unwrap_or_default(),
         scanned_at: task.now,
         outcome,

@@ -106,6 +106,7 @@ impl GradingRunner {
             // fail too.
             tokio::time::sleep(self.settings.wait_after(attempt)).await;
         }
+        // As text: the queue stores the message, and `selftest worker list` shows it.
         Err(why.into())
     }
 }
@@ -116,6 +117,8 @@ pub(super) async fn handle(
     attempt: Attempt,
     gradings: Data<Arc<GradingRunner>>,
 ) -> Result<(), BoxDynError> {
+    // With an `AbortError`, apalis gives up at once. An entry that cannot be read now cannot be
+    // read later either.
     let grading = GradingJob::read(&work).map_err(GradingError::from).map_err(AbortError::new)?;
     gradings.run(&grading, attempt.current()).await
 }

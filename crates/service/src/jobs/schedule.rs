@@ -112,6 +112,8 @@ impl CronSchedule {
             return Ok(None);
         }
         let fields = text.split_whitespace().count();
+        // croner also takes six and seven fields, with seconds first: a sixth field would silently
+        // shift the meaning of all others.
         if fields != 5 {
             return Err(CronScheduleError::Fields(fields));
         }
@@ -120,13 +122,13 @@ impl CronSchedule {
         Ok(Some(Self(parser.parse(text)?)))
     }
 
-    /// Returns the last scheduled time at or before `now`; `None` if there is none.
+    /// Returns the last scheduled time at or before `now`, if any.
     pub fn latest(&self, now: Timestamp) -> Option<Timestamp> {
         let found = self.0.find_previous_occurrence(&now.to_zoned(TimeZone::UTC), true);
         found.ok().map(|zoned| zoned.timestamp())
     }
 
-    /// Returns the first scheduled time after `now`; `None` if there is none.
+    /// Returns the first scheduled time after `now`, if any.
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         let found = self.0.find_next_occurrence(&now.to_zoned(TimeZone::UTC), false);
         found.ok().map(|zoned| zoned.timestamp())
@@ -158,6 +160,8 @@ pub fn due_slots(
     let slot = |&job: &JobKind| {
         let cron = CronSchedule::parse(job.schedule(settings)).ok().flatten()?;
         let at = cron.latest(now)?;
+        // `>=` and not `==`: after a schedule was changed, the finished slot lies between the new
+        // ones.
         let is_done = ended.get(job.name()).is_some_and(|&last| last >= at);
         (!is_done).then_some(JobSlot { job, at })
     };

@@ -23,6 +23,8 @@ pub(super) async fn write_weekly_report(
 ) -> Result<JobOutcome, JobError> {
     let scan = context.grader.grade_new_sessions(&mut ()).await?;
     let week = Week::containing(at);
+    // The machine may have been off on Sunday. Reports of later weeks compare with these, so that
+    // they are written first.
     let missed = context.grader.missed_weeks(week).await?;
     for &finished in &missed {
         // Alerts about weeks long past are of no use.
@@ -57,7 +59,7 @@ fn write_files(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPa
     Ok(write(&context.weekly_folder, &outcome.report, &outcome.others)?)
 }
 
-/// Finds the model that drafts skills, or returns the reason that there is none.
+/// Finds the model that drafts skills, or returns the reason why none can be used.
 pub type FindGenerator =
     dyn Fn() -> BoxFuture<'static, Result<SkillGenerator, JobModelError>> + Send + Sync;
 
@@ -132,6 +134,7 @@ pub(super) async fn score_skills(
         since: Some(skills.lookback(at)),
         agent: options.agent.clone(),
     });
+    // Scores count executions, so that those since the last run have to be recorded before.
     let derived = derived.await?;
     for problem in &derived.problems {
         tracing::warn!("{}", one_line(problem, 400));

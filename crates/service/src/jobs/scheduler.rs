@@ -56,6 +56,8 @@ impl Scheduler {
     /// Runs all jobs that are due at `now`, in order. Waits while another worker runs scheduled
     /// jobs.
     pub async fn run_due(&self, now: Timestamp) -> Result<Vec<(JobKind, JobSummary)>, StoreError> {
+        // Asked without the lease, since the answer is nearly always "nothing": workers would
+        // otherwise take turns holding it.
         if self.due(now).await?.is_empty() {
             return Ok(Vec::new());
         }
@@ -65,6 +67,7 @@ impl Scheduler {
         for slot in self.due(now).await? {
             match self.run_slot(&lease, slot).await? {
                 Some(summary) => ran.push((slot.job, summary)),
+                // The lease is gone, and with it the right to the remaining slots.
                 None => break,
             }
         }
@@ -103,6 +106,7 @@ impl Scheduler {
             {
                 return Ok(lease);
             }
+            // Said once and not twice a second.
             if !told
                 && let Some(other) = ScheduleLease::holder(self.store(), &self.settings).await?
             {

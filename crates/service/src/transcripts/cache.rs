@@ -116,6 +116,8 @@ impl PartCache {
         let bytes = part.bytes();
         self.0.push_back((identity, part, bytes));
         let all = |kept: &Self| kept.0.iter().map(|(_, _, bytes)| bytes).sum::<usize>();
+        // The newest part always stays: the page that asked for it will ask for the next events of
+        // it.
         while self.0.len() > MAX_PARTS || (self.0.len() > 1 && all(self) > MAX_BYTES) {
             self.0.pop_front();
         }

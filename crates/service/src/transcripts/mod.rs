@@ -77,7 +77,7 @@ impl TranscriptReader {
     }
 
     /// Returns the number of the first event that contains a quote by a model that saw the session;
-    /// `None` if there is none.
+    /// `None` if no event does.
     pub async fn find_quote(
         &self,
         session_id: &str,
@@ -98,6 +98,8 @@ impl TranscriptReader {
         // Fails only if the semaphore is closed, which never happens.
         let permit = Arc::clone(&self.reading).acquire_owned().await.ok();
         let done = tokio::task::spawn_blocking(move || {
+            // Moved into the closure: a blocking task runs on after its future was dropped, and
+            // must count until it ends.
             let _permit = permit;
             work()
         });

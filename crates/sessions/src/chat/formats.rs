@@ -165,7 +165,7 @@ fn has_chat(value: &JsonOutline) -> bool {
     keys.into_iter().any(|key| value.list(key).iter().any(has_role))
 }
 
-/// Returns true if these are messages and items, and of no agent that is known by its words.
+/// Returns true if these are messages and items, and of no agent that is recognised by its texts.
 pub(crate) fn is_chat(values: &[JsonOutline]) -> bool {
     let messages = values.iter().filter(|value| is_message(value) || is_item(value)).count();
     let is_other = |value: &JsonOutline| is_cline(value) || is_ui_message(value);

@@ -327,7 +327,7 @@ impl AnswerPart<'_> {
         matches!(self.kind.as_str(), "toolInvocationSerialized" | "toolInvocation")
     }
 
-    /// Returns the words of a part of the answer's text.
+    /// Returns the text of a part of the answer.
     fn words(&self) -> String {
         match self.kind.as_str() {
             "" | "warning" => markdown(&self.value).as_str().to_owned(),

@@ -156,7 +156,7 @@ pub struct SkillDayCount {
     pub successes: u32,
 }
 
-/// Sums over the joined executions, 0 if there are none.
+/// Sums over the joined executions, 0 without any.
 const SUMS: &str = "COUNT(execution.id) AS executions, \
     COALESCE(SUM(CASE WHEN execution.execution_status = 'success' THEN 1 ELSE 0 END), 0) \
     AS successes, \

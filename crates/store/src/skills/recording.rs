@@ -204,6 +204,8 @@ async fn observed_version(
     let user_id = bound::text(&execution.user_id, bound::NAME);
     let skill_name = bound::text(skill_name, bound::NAME);
     let at = execution.created_at;
+    // The audit and not `is_active`: sessions are often scanned days later, when another version is
+    // active.
     let promoted = "SELECT skill.id FROM skill_audit AS audit JOIN skill_versions AS skill \
                     ON skill.id = audit.skill_version_id WHERE skill.user_id = $1 \
                     AND skill.skill_name = $2 AND audit.action = 'promote' \
@@ -265,6 +267,8 @@ async fn record_reaction(
         (reaction.gratitude, "user_sent_thank_you"),
         (reaction.repetition == Some(true), "user_repeated_request"),
     ] {
+        // Only ever set. The message after an execution says nothing about what was recorded with
+        // it.
         if says {
             let query = format!("UPDATE skill_executions SET {column} = 1 WHERE id = $1");
             writing.execute(query, params![execution_id]).await?;

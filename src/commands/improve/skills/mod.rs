@@ -253,7 +253,7 @@ async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, AppError> {
 
 async fn history(setup: &Setup, name: &str) -> Result<Exit, AppError> {
     let tracker = &setup.tracker;
-    // Fails with a hint if there is none.
+    // Fails with a hint if the project has none.
     tracker.find_by_name(name, None).await?;
     let versions = tracker.store().skill_versions(tracker.user_id(), name).await?;
     let audit = tracker.store().skill_audit(tracker.user_id(), name).await?.items;

@@ -119,7 +119,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     for file in graders.iter().filter(|file| file.ends_with(".md")) {
         let path = format!("graders/{file}");
         let Some(text) = reader.lookup.text(&path, FileLocation::Evals) else { continue };
-        let read = text.map_err(EvalsReadError).and_then(|text| {
+        let read = text.map_err(|error| EvalsReadError(error.to_string())).and_then(|text| {
             let (head, body) = front_matter(&path, &text)?;
             if let Some(fields) = head.root() {
                 read_grader(&fields, Some(body.trim()), &mut case);

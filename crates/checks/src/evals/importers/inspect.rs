@@ -160,7 +160,8 @@ fn read_sample(
     reader.add(case);
 }
 
-/// Returns the system messages of a conversation. Some of them are examples, told by their names.
+/// Returns the system messages of a conversation. Some of them are examples, recognised by their
+/// names.
 fn instructions(input: &Value) -> Option<String> {
     let text = |message: &Value| {
         let text =

@@ -89,7 +89,7 @@ fn read_case_file(path: &str, defaults: &CaseDefaults<'_, '_>, reader: &mut Case
 }
 
 /// Finds a file that a suite names from the folder of the skill, or from its own.
-fn text_of(path: &str, lookup: &dyn FileLookup) -> Option<Result<String, String>> {
+fn text_of(path: &str, lookup: &dyn FileLookup) -> Option<std::io::Result<String>> {
     lookup.text(path, lookup.find(path)?)
 }
 

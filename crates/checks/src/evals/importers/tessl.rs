@@ -76,7 +76,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
 fn read_scenario(case: &mut EvalCase, reader: &mut CaseReader<'_>) -> Option<String> {
     let text = reader.lookup.text("scenario.json", FileLocation::Evals)?;
     let parsed = text.and_then(|text| {
-        let value = serde_json::from_str::<Value>(&text).map_err(|error| error.to_string())?;
+        let value = serde_json::from_str::<Value>(&text)?;
         Ok(SourceText::parsed("scenario.json", value, &text))
     });
     let source = match parsed {

@@ -493,7 +493,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the kind of check that the words run.
+/// Returns the kind of check that a command runs.
 fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
     use ShellCheckKind::{Build, Ci, Lint, Tests};
     /// Flags that only print what would be run, or that never finish.
@@ -696,7 +696,7 @@ fn checks_out_files(arguments: &[Cow<'_, str>]) -> bool {
         || names.next().is_some_and(|first| is_path(first) || names.next().is_some())
 }
 
-/// Returns true if the words change files of the project.
+/// Returns true if a command changes files of the project.
 fn changes_files(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| &**word);
     let has_flag = |flag: &str| words.iter().skip(1).any(|word| word.starts_with(flag));

@@ -22,7 +22,7 @@ pub use issue::{IssueCode, ReflectionIssue};
 pub use reflection_settings::{
     AdaptiveThreshold, AgentCriteria, HookSettings, ReflectionCriteria, ReflectionSettings,
 };
-pub use rules::{AgentRules, CriteriaError, ReflectionRules};
+pub use rules::{AgentRules, CriteriaError, ReflectionRules, SchemaFileError};
 pub use score::{ReflectionGrade, grade_reflection};
 pub use stored::{
     ProjectReflections, ReflectionScore, ReflectionScores, StoredReflection, WeakReflection,

@@ -1,7 +1,7 @@
 //! Compiled criteria: patterns and schemas for all agents, and for agents with their own criteria.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -23,6 +23,27 @@ pub struct CriteriaError {
     pub why: String,
 }
 
+/// Error for a schema file that cannot be used. The message follows the key that names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaFileError {
+    /// It cannot be read.
+    #[error("names {}, which cannot be read: {source}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// It is not JSON.
+    #[error("names {}: not JSON: {source}", .file.display())]
+    NotJson {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        source: serde_json::Error,
+    },
+}
+
 impl CriteriaError {
     fn is_same(&self, other: &Self) -> bool {
         let name = |key: &str| key.rsplit('/').next().map(ToOwned::to_owned);
@@ -40,10 +61,10 @@ pub struct ReflectionRules {
 
 impl ReflectionRules {
     /// Compiles the criteria and collects all errors, not only the first. `read` returns the
-    /// content of a schema file or an error message.
+    /// content of a schema file; this crate opens no files.
     pub fn new(
         settings: &ReflectionSettings,
-        read: impl Fn(&Path) -> Result<Value, String>,
+        read: impl Fn(&Path) -> Result<Value, SchemaFileError>,
     ) -> Result<Self, Vec<CriteriaError>> {
         let mut faults: Vec<CriteriaError> = Vec::new();
         let mut compile = |key: &str, criteria: ReflectionCriteria| {
@@ -87,7 +108,7 @@ impl AgentRules {
     fn new(
         key: &str,
         criteria: ReflectionCriteria,
-        read: impl Fn(&Path) -> Result<Value, String>,
+        read: impl Fn(&Path) -> Result<Value, SchemaFileError>,
     ) -> Result<Self, Vec<CriteriaError>> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, why: String| {
@@ -110,11 +131,12 @@ impl AgentRules {
         let (name, schema) = match (&criteria.schema, &criteria.schema_file) {
             (Some(_), Some(_)) => ("schema_file", Err("excludes `schema`".to_owned())),
             (Some(schema), None) => ("schema", Ok(Value::Object(schema.clone()))),
-            (None, Some(file)) => ("schema_file", read(file)),
+            (None, Some(file)) => ("schema_file", read(file).map_err(|error| error.to_string())),
             (None, None) => ("schema", Ok(default_schema())),
         };
-        let schema =
-            schema.and_then(|schema| compile_schema(&schema)).map_err(|why| fault(name, why));
+        let schema = schema
+            .and_then(|schema| Schema::compile(&schema).map_err(|error| describe_fault(&error)))
+            .map_err(|why| fault(name, why));
         match (tag, schema) {
             (Ok(tag), Ok(schema)) if faults.is_empty() => Ok(Self { criteria, tag, schema }),
             _ => Err(faults),
@@ -162,10 +184,8 @@ fn default_schema() -> Value {
     })
 }
 
-fn compile_schema(schema: &Value) -> Result<Schema, String> {
-    Schema::compile(schema).map_err(|fault| {
-        let SchemaError { pointer: place, masked_message: masked, .. } = fault;
-        let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
-        format!("is no JSON Schema{at}: {}", one_line(&masked, 200))
-    })
+/// Describes the fault of a schema, phrased to follow the key.
+fn describe_fault(SchemaError { pointer, masked_message, .. }: &SchemaError) -> String {
+    let at = if pointer.is_empty() { String::new() } else { format!(" at {pointer}") };
+    format!("is no JSON Schema{at}: {}", one_line(masked_message, 200))
 }

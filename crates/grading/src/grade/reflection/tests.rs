@@ -1,6 +1,7 @@
 //! The criteria of docs/spec/reflections.md, section by section, and what it leaves open.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -34,8 +35,13 @@ fn with(changes: Value) -> Map<String, Value> {
     document
 }
 
+fn unreadable(path: &Path) -> Result<Value, SchemaFileError> {
+    let source = std::io::ErrorKind::NotFound.into();
+    Err(SchemaFileError::Unreadable { file: path.to_owned(), source })
+}
+
 fn rules(settings: &ReflectionSettings) -> ReflectionRules {
-    ReflectionRules::new(settings, |path| Err(format!("{} is not there", path.display()))).unwrap()
+    ReflectionRules::new(settings, unreadable).unwrap()
 }
 
 fn graded(document: &Map<String, Value>) -> (f64, Vec<&'static str>) {
@@ -246,7 +252,7 @@ fn criteria_that_cannot_be_used_are_all_named() {
     };
     let agents = BTreeMap::from([("HAL".to_owned(), own)]);
     let settings = ReflectionSettings { criteria, agents, ..ReflectionSettings::default() };
-    let faults = ReflectionRules::new(&settings, |_| Err("cannot be read".to_owned())).unwrap_err();
+    let faults = ReflectionRules::new(&settings, unreadable).unwrap_err();
     let words: Vec<String> = faults.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(words.join("\n"));
 }

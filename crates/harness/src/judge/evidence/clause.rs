@@ -64,7 +64,7 @@ pub(super) fn stems(folded: &str) -> Vec<String> {
             continue;
         }
         if text.chars().any(is_cjk) {
-            // Without spaces, pairs of characters are the words.
+            // Without spaces, pairs of characters stand in for words.
             let characters: Vec<char> = text.chars().collect();
             all.extend(characters.windows(2).map(|pair| pair.iter().collect::<String>()));
             if characters.len() == 1 {

@@ -18,7 +18,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
-/// A statement as its words.
+/// A statement as a list of words.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     /// Words as written.

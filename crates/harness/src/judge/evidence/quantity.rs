@@ -33,7 +33,7 @@ pub(super) struct Quantity {
     unit: Option<(Dimension, f64)>,
     /// Position in the text, in bytes, with its unit.
     pub(super) range: Range<usize>,
-    /// False for a number that was written in words.
+    /// False for a number that was spelled out.
     pub(super) is_digits: bool,
 }
 
@@ -467,7 +467,7 @@ fn values(number: &str) -> Vec<f64> {
     all
 }
 
-/// Adds the numbers that are written in words, the months and the weekdays.
+/// Adds the numbers that are spelled out, the months and the weekdays.
 fn words(text: &str, found: &mut Vec<Quantity>) {
     let tokens: Vec<(Range<usize>, String)> =
         TOKEN.find_iter(text).map(|token| (token.range(), token.as_str().to_lowercase())).collect();

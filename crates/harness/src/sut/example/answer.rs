@@ -37,7 +37,7 @@ struct RequestSubject<'a> {
     file: &'a SearchedFile,
     /// The sentences of the named section, or of the whole file.
     sentences: Vec<FoundSentence>,
-    /// The section in words, with its file.
+    /// The section as prose, with its file.
     place: String,
 }
 

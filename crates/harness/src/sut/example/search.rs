@@ -197,7 +197,7 @@ fn all_words(text: &str) -> BTreeSet<String> {
     words.filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// Returns the words that a question is about, without the ends of plurals.
+/// Returns the subject of a question, word by word, without the ends of plurals.
 fn telling_words(text: &str) -> BTreeSet<String> {
     let words = all_words(text).into_iter().filter(|word| !COMMON.contains(&word.as_str()));
     words

@@ -139,6 +139,8 @@ impl QualityGrader {
         redactor: Redactor,
     ) -> Result<Self, UnfitModelError> {
         let wanted = Self::required_context(&settings, &library)?;
+        // A model that states no limit is trusted: if the prompt is too long for it, `ask` learns
+        // that from the error and condenses further.
         let limit = model.context_limit().await.unwrap_or(wanted);
         let context_tokens = wanted.min(limit);
         let overhead = overhead_tokens(&settings, &library)?;
@@ -228,6 +230,8 @@ impl QualityGrader {
                     return Ok(reading.into_grade(about, &self.settings.weights));
                 }
                 Err(QualityError::Unscored(error))
+                    // By a third each time: most transcripts fit at the second try, and five tries
+                    // take a session of 8,000 tokens down to 1,000.
                     if error.prompt_too_long && tokens / 3 * 2 >= MIN_TOKENS =>
                 {
                     tokens = tokens / 3 * 2;
@@ -245,6 +249,8 @@ impl QualityGrader {
         let nonce = FenceNonce::random();
         let rendered = render(&self.library, &condensed.text, &nonce)?;
         let QualitySettings { temperature, max_tokens, max_reasks, .. } = self.settings;
+        // A fixed seed, so that grading a session again gives the same grade as far as the server
+        // allows.
         let sampling = SamplingParameters { temperature, max_tokens, seed: 0 };
         let request =
             ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
@@ -344,6 +350,8 @@ impl GradingClaim {
 impl Drop for GradingClaim {
     fn drop(&mut self) {
         self.heart.abort();
+        // Without a runtime nothing can be sent; the claim then expires with its missing
+        // heartbeats.
         if self.is_held
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {

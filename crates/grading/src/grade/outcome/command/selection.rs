@@ -318,7 +318,7 @@ const WHOLE: [&str; 15] = [
     "tests/*.bats",
 ];
 
-/// Returns true if the words of a check select a part of the tests.
+/// Returns true if the arguments of a check select a part of the tests.
 pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
     let program = program_name(words);
     let rest = words.get(1..).unwrap_or_default();

@@ -239,7 +239,7 @@ fn named_count(list: &str, name: &str) -> u64 {
     0
 }
 
-/// Adds up counts; `None` if there are none.
+/// Adds up counts; `None` without any.
 fn sum(counts: impl IntoIterator<Item = TestCounts>) -> Option<TestCounts> {
     counts.into_iter().fold(None, |sum: Option<TestCounts>, more| {
         let mut sum = sum.unwrap_or_default();
