@@ -67,13 +67,18 @@ pub fn read_bounded_text(path: &Path, most: u64) -> io::Result<String> {
 
 /// Reads at most `most` bytes of UTF-8. A longer text is [`io::ErrorKind::FileTooLarge`].
 pub fn bounded_text(source: impl io::Read, most: u64) -> io::Result<String> {
-    let mut text = String::new();
-    source.take(most + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > most {
+    let mut bytes = Vec::new();
+    source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    // Before the characters are decoded, since the bound may cut one.
+    if bytes.len() as u64 > most {
         let why = format!("it has more than {most} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let why = format!("it is not UTF-8 (byte {at}), expected a text");
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    })
 }
 
 /// Opens a file that must not exist yet, so a symlink in its place is never followed. Removes a
@@ -85,5 +90,24 @@ pub fn create_new(disk: &dyn Disk, path: &Path) -> io::Result<Arc<dyn OpenFile>>
             disk.open(path, OpenMode::CreateNew)
         }
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_within_a_character_is_a_bound() {
+        let text = "aé€😀";
+        for most in 0..text.len() as u64 {
+            let refused = bounded_text(text.as_bytes(), most).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge, "{most}: {refused}");
+        }
+        for most in [text.len() as u64, u64::MAX] {
+            assert_eq!(bounded_text(text.as_bytes(), most).unwrap(), text);
+        }
+        let refused = bounded_text(&b"ab\xff"[..], 3).unwrap_err();
+        assert_eq!(refused.to_string(), "it is not UTF-8 (byte 2), expected a text");
     }
 }

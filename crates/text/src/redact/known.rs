@@ -175,6 +175,71 @@ mod tests {
     }
 
     #[test]
+    fn names_are_split_at_separators_and_humps() {
+        for (name, words) in [
+            ("dbPassword", &["DB", "PASSWORD"][..]),
+            ("api-key", &["API", "KEY"]),
+            ("APIKey", &["APIKEY"]),
+            ("v2Key", &["V2KEY"]),
+            ("__a.b c", &["A", "B", "C"]),
+            ("", &[]),
+        ] {
+            assert_eq!(split_name(name), words, "{name}");
+        }
+        assert_eq!(split_name(&"a".repeat(300)), ["A".repeat(200)]);
+        assert!(is_secret_name("PWD_OF_DB") && !is_secret_name("OLDPWD"));
+        assert!(is_secret_name("token") && !is_secret_name("name"));
+    }
+
+    #[test]
+    fn what_only_points_to_a_secret_is_none() {
+        for value in [
+            "/run/secrets/one",
+            "~/key-1.pem",
+            "https://example.org/a1",
+            "%TOKEN1234%",
+            "<token-1>",
+        ] {
+            assert!(secrets_in_setting("TOKEN", value).is_empty(), "{value}");
+        }
+        assert!(secrets_in_setting("NAME", "abcd1234efgh").is_empty());
+        assert!(secrets_in_setting("DATABASE", "postgres://me:$PASSWORD1@db/x").is_empty());
+        assert!(secrets_in_setting("DATABASE", "postgres://me@db/x:pa55-word-9").is_empty());
+        for arguments in
+            [["--token", "--verbose-1"], ["token", "abcd1234efgh"], ["--name", "abcd1234efgh"]]
+        {
+            assert!(secrets_in_arguments(&arguments).is_empty(), "{arguments:?}");
+        }
+        assert!(secrets_in_arguments(&["--token"]).is_empty());
+        assert_eq!(secrets_in_arguments(&["authorization: token abcd1234efgh"]), ["abcd1234efgh"]);
+        assert_eq!(secrets_in_arguments(&["https://me:pa55-word-9@host/"]), ["pa55-word-9"]);
+    }
+
+    #[test]
+    fn lengths_and_numbers() {
+        let of = |value: &str| secrets_in_setting("TOKEN", value).len();
+        assert_eq!((of("abcd-12"), of("abcd-123")), (0, 1));
+        assert_eq!((of(&"a1".repeat(8 * 1024)), of(&"a1".repeat(8 * 1024 + 1))), (1, 0));
+        assert_eq!((of("123456789"), of("1234 5678 9012"), of("1234-5678-9012")), (0, 0, 1));
+    }
+
+    #[test]
+    fn lines_of_password_files() {
+        for (line, expected) in [
+            ("db.example.org:5432:shop:me:pa55-word-1", &["pa55-word-1"][..]),
+            ("*:*:*:me:pa55-word-2", &["pa55-word-2"]),
+            ("a:b:c:d:no-password-3", &[]),
+            ("# TOKEN=abcd1234efgh", &[]),
+            ("login password pa55-word-4", &["pa55-word-4"]),
+            ("password is pa55-word-5", &[]),
+            ("//registry.example.org/:_authToken=pa55-word-6", &["pa55-word-6"]),
+            ("TOKEN: user=pa55-word-7", &["user=pa55-word-7"]),
+        ] {
+            assert_eq!(secrets_in_file(line), expected, "{line}");
+        }
+    }
+
+    #[test]
     fn settings_and_arguments() {
         assert_eq!(secrets_in_setting("API_KEY", "abcd1234efgh"), ["abcd1234efgh"]);
         assert_eq!(

@@ -5,6 +5,8 @@
 //! secret stays in the text. JSON is redacted before serialisation, because escaping makes values
 //! look different.
 
+#[cfg(test)]
+mod kinds;
 pub mod known;
 mod rules;
 mod shapes;

@@ -368,7 +368,132 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_around_runs_that_might_be_keys() {
+        let run = "a1b2c3d4e5f6g7";
+        assert_eq!(keyword_windows(""), [0..0; 0]);
+        assert_eq!(keyword_windows(run), [0..14]);
+        assert_eq!(keyword_windows(&run[..13]), [0..0; 0]);
+        assert_eq!(keyword_windows("abcdefghijklmn"), [0..0; 0], "a word");
+        let long = "x".repeat(LONG_RUN);
+        assert_eq!(keyword_windows(&long), [0..LONG_RUN]);
+        assert_eq!(keyword_windows(&long[1..]), [0..0; 0]);
+        // Eighty bytes before, and twenty-four after.
+        let gap = " ".repeat(100);
+        let text = format!("{gap}{run}{gap}");
+        assert_eq!(keyword_windows(&text), [20..138]);
+        assert_eq!(keyword_windows(&format!("{gap}{text}")), [120..238]);
+        let two = format!("{run}{gap}{gap}{run}");
+        assert_eq!(keyword_windows(&two), [0..38, 134..228]);
+        // Runs that are near each other are one window.
+        assert_eq!(keyword_windows(&format!("{run} {run}")), [0..29]);
+        // Of a long run the start alone.
+        let base64 = "A1".repeat(MAX_SECRET);
+        assert_eq!(keyword_windows(&base64), [0..MAX_SECRET + BYTES_AFTER]);
+    }
+
+    #[test]
+    fn a_token_begins_at_its_keyword_or_before_and_is_taken_whole() {
+        let rule =
+            RedactionRule { pattern: "k_[a-z0-9]{8}", entropy: 2.0, compiled: OnceLock::new() };
+        let find = |text: &str| {
+            let at = text.find("k_").unwrap();
+            find_token(text, &(at..at + 2), 0, &rule)
+        };
+        assert_eq!(find("k_a1b2c3d4"), Some(0..10));
+        assert_eq!(find("say k_a1b2c3d4, now"), Some(4..14));
+        assert_eq!(find("k_a1b2c3d4e5-f_6 x"), Some(0..16), "with what follows");
+        assert_eq!(find("k_a1b2c3d"), None);
+        assert_eq!(find("xk_a1b2c3d4"), None, "within a word");
+        assert_eq!(find("k_kkkkkkkk"), None, "too even");
+        assert_eq!(find("ä k_a1b2c3d4"), Some(3..13));
+        let pattern = "[a-z]{3}@[0-9]{6}";
+        let behind = RedactionRule { pattern, entropy: 2.0, compiled: OnceLock::new() };
+        let find = |text: &str| {
+            let at = text.find('@').unwrap();
+            find_token(text, &(at..at + 1), 3, &behind)
+        };
+        assert_eq!(find("abc@123456"), Some(0..10));
+        assert_eq!(find("ab@123456"), None, "there is nothing before");
+        assert_eq!(find("äb@123456"), None, "nothing that fits");
+        assert_eq!(find("äab@123456"), None, "within a character");
+    }
+
+    #[test]
+    fn values_of_names() {
+        let rule = |pattern, entropy| RedactionRule { pattern, entropy, compiled: OnceLock::new() };
+        let lob = rule("[a-z0-9]{8}", 2.0);
+        let named = |text: &str| {
+            let at = text.find("lob").unwrap();
+            find_named(text, &(at..at + 3), &lob)
+        };
+        assert_eq!(named("lob_key = a1b2c3d4"), Some(10..18));
+        assert_eq!(named("blob: a1b2c3d4"), None);
+        assert_eq!(named("lob: abcdefgh"), None, "without a digit");
+        assert_eq!(named("lob: a1a1a1a1"), None, "too even");
+        assert_eq!(named("lob: a1b2c3d4e"), None, "longer than such a key");
+        assert_eq!(named("lob a1b2c3d4"), None, "no assignment");
+        let generic = rule("-", 3.0);
+        let any = |text: &str| find_generic(text, &(0..3), &generic);
+        assert_eq!(any("key: k3Jd82mQpL0xZt7R, x"), Some(5..21));
+        assert_eq!(any("key: short1a2b"), None);
+        assert_eq!(any("key: 9f86d081884c7d659a2feaa0c55ad015"), Some(5..37));
+        // A bare `key` may be that of a table, which a digest is.
+        let digest = "key: 9f86d081884c7d659a2feaa0c55ad015";
+        assert_eq!(find_generic(digest, &(0..3), &rule("-", 3.6)), None);
+        assert_eq!(find_generic(digest, &(0..3), &rule("-", 3.5)), Some(5..37));
+    }
+
+    #[test]
+    fn keys_near_a_name_stand_apart_and_are_mixed() {
+        let rule =
+            RedactionRule { pattern: "[A-Za-z0-9]{12}", entropy: 2.0, compiled: OnceLock::new() };
+        let near = |text: &str| {
+            let mut found = Vec::new();
+            let at = text.find("aws").unwrap();
+            find_nearby(text, &(at..at + 3), &rule, &mut found);
+            found
+        };
+        assert_eq!(near("aws a1B2c3D4e5F6"), [4..16]);
+        assert_eq!(near("a1B2c3D4e5F6 aws"), [0..12]);
+        assert_eq!(near("aws=a1B2c3D4e5F6"), [4..16], "assigned");
+        for text in [
+            "aws a1b2c3d4e5f6",
+            "aws A1B2C3D4E5F6",
+            "aws aXbYcZdWeVfU",
+            "aws a1B2c3D4e5F6/",
+            "aws /a1B2c3D4e5F6",
+            "aws -a1B2c3D4e5F6",
+            "aws a1B2c3D4e5F6=",
+            "aws aaaaaaaaaaB1",
+        ] {
+            assert_eq!(near(text), [0..0; 0], "{text}");
+        }
+        let far = |gap: usize| near(&format!("aws{}a1B2c3D4e5F6", " ".repeat(gap))).len();
+        assert_eq!((far(BYTES_AROUND - 12), far(BYTES_AROUND - 11)), (1, 0));
+        let before = |gap: usize| near(&format!("a1B2c3D4e5F6{}aws", " ".repeat(gap))).len();
+        assert_eq!((before(BYTES_AROUND - 12), before(BYTES_AROUND - 11)), (1, 0));
+    }
+
+    #[test]
     fn boundaries() {
+        assert!(is_word_before("a_ghp_", 2) && is_word_before("9ghp_", 1));
+        assert!(!is_word_before("ghp_", 0) && !is_word_before("-ghp_", 1));
+        assert!(!is_word_before(r"\tghp_", 2) && is_word_before(r"\xghp_", 2));
+        assert!(!is_inside_word("lob", &(0..3)) && !is_inside_word("9lob", &(1..4)));
+        assert!(is_inside_word("MYLob", &(2..5)) && is_inside_word("mylob", &(2..5)));
+        assert!(!is_inside_word(r"\nlob", &(2..5)));
+        for byte in *b"aZ9_-" {
+            assert!(is_run_byte(byte) && is_token_byte(byte) && is_value_byte(byte));
+        }
+        for byte in *b"+=%" {
+            assert!(is_run_byte(byte) && !is_token_byte(byte) && is_value_byte(byte));
+        }
+        for byte in *b"/.~!@" {
+            assert!(!is_run_byte(byte) && !is_token_byte(byte) && is_value_byte(byte));
+        }
+        for byte in *b" \"';:,\n" {
+            assert!(!is_run_byte(byte) && !is_token_byte(byte) && !is_value_byte(byte));
+        }
         let blob = "blob: x";
         assert!(is_inside_word(blob, &(1..4)));
         assert!(!is_inside_word("my_lob", &(3..6)));

@@ -74,6 +74,16 @@ pub(super) const SECRET_PATTERNS: &[SecretPattern] = &[
     shape(
         r#"(?i)(?P<before>\bauthorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{4,}"#,
     ),
+    // Other schemes: `ApiKey`, `SSWS`, `sso-key`. Words follow the name in sentences as well.
+    shape_with_digit(
+        r#"(?i)(?P<before>\bauthorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?[a-z][a-z0-9-]{1,24}\s+)[A-Za-z0-9._~+/=:|-]{16,}"#,
+    ),
+    // The names of cookies say nothing; one value that is long enough for a session is enough.
+    shape_with_digit(
+        r#"(?i)(?P<before>\bcookie(?:\\*["'])?\s*:\s*(?:\\*["'])?)(?:[a-z0-9_.%-]+=[^\s"'\\;]*;\s*)*[a-z0-9_.%-]+=[^\s"'\\;\[]{16,}(?:;\s*[a-z0-9_.%-]+=[^\s"'\\;]*)*"#,
+    ),
+    // The private part of a JSON Web Key.
+    shape_with_digit(r#"(?P<before>"d\\*"\s*:\s*\\*")[A-Za-z0-9_-]{43,}(?P<after>\\*")"#),
     shape_with_digit(r"(?i)(?P<before>\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}"),
     shape_with_digit(r#"(?i)(?P<before>\bbasic\s+)[a-z0-9+/]{16,}={0,2}(?P<after>[\s"'\\]|\z)"#),
     shape(r"(?P<before>://[^/\s:@]*:)[^/\s:@\[]+(?P<after>@)"),
@@ -81,6 +91,12 @@ pub(super) const SECRET_PATTERNS: &[SecretPattern] = &[
     shape(
         r#"(?P<before>\bcurl\s(?:[^\n"'|]|"[^"\n]*"|'[^'\n]*')*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:)[^\s"'$\[]{3,}"#,
     ),
+    // sshpass -p value, mysql -pvalue, the lines of .netrc
+    shape(r#"(?P<before>\bsshpass\s+-p\s*["']?)[^\s"'$\[]{4,}"#),
+    shape_with_digit(
+        r#"(?P<before>\bmysql[a-z]*\s(?:[^\n"'|;]*?\s)?-p["']?)[^\s"'$\[-][^\s"']{5,}"#,
+    ),
+    shape(r"(?P<before>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)[^\s\[]\S{3,}"),
     shape_with_digit(
         r#"(?i)(?P<before>\s--?[a-z-]*(?:password|passwd|token|secret|api-?key)(?:\s+|=)["']?)[^\s"'$<\[{(-][^\s"']{5,}"#,
     ),
@@ -130,8 +146,11 @@ pub(super) static NAME: LazyLock<Regex> =
     LazyLock::new(|| compile(concat!("(?i)", secret_word!(), r"\z")));
 
 /// Value of an `Authorization` header.
-pub(super) static AUTHORIZATION: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"(?i)\A(?:bearer|basic|token)\s+[^\s\[]\S{3,}"));
+pub(super) static AUTHORIZATION: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"(?i)\A(?:(?:bearer|basic|token)\s+[^\s\[]\S{3,}|[a-z][a-z0-9-]{1,24}\s+[^\s\[]\S{15,}\z)",
+    )
+});
 
 fn compile(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns are constants, and a test compiles them")
@@ -230,7 +249,7 @@ pub(super) fn is_random(value: &str, least_entropy: f64, is_bare_key: bool) -> b
         let is = |test: fn(&u8) -> bool| part.as_bytes().iter().any(test);
         part.len() >= MIN_MIXED && is(u8::is_ascii_digit) && is(u8::is_ascii_alphabetic)
     };
-    value.split(['.', '/', '_', '-', ':', '%', '@', '!']).any(is_mixed)
+    is_uuid(value) || value.split(['.', '/', '_', '-', ':', '%', '@', '!']).any(is_mixed)
 }
 
 /// Returns true if a value consists of words with numbers between them: `utf8Decoder2`,
@@ -288,6 +307,82 @@ mod tests {
         assert!(entropy("aaaa").abs() < 1e-9);
         assert!((entropy("abcd") - 2.0).abs() < 1e-9);
         assert!(entropy("9f86d081884c7d659a2feaa0c55ad015") > 3.3);
+    }
+
+    #[test]
+    fn references_and_short_values_are_no_secrets() {
+        for value in ["abc", "", " abcd", "$NAME", "<token>", "{name}", "[redacted]"] {
+            assert!(!may_be_secret(value), "{value}");
+        }
+        assert!(may_be_secret("abcd") && may_be_secret("äöüß") && may_be_secret("a bcd"));
+    }
+
+    #[test]
+    fn values_end_at_their_own_quote() {
+        let value = |text: &str, from: usize, opening: &str| {
+            find_value(text, from, opening).map(|range| text[range].to_owned())
+        };
+        for (text, from, opening, expected) in [
+            (r#""abc" d"#, 1, "\"", Some("abc")),
+            (r#""a\"bc" d"#, 1, "\"", Some(r#"a\"bc"#)),
+            (r#""abc\\" d"#, 1, "\"", Some(r"abc\\")),
+            (r#"\"abc\" d"#, 2, "\\\"", Some("abc")),
+            (r#"\"a\\\"bc\" d"#, 2, "\\\"", Some(r#"a\\\"bc"#)),
+            // The string around it ends first.
+            (r#"\"abc" d"#, 2, "\\\"", Some("abc")),
+            ("\"abc", 1, "\"", Some("abc")),
+            ("\"abc\nd\"", 1, "\"", Some("abc")),
+            ("'abc' d", 1, "'", Some("abc")),
+            (r"'a\'bc' d", 1, "'", Some(r"a\'bc")),
+            (r"'a\'bc", 1, "'", Some(r"a\")),
+            ("'abc", 1, "'", None),
+            ("'abc\n'", 1, "'", None),
+            ("abc", 0, "", None),
+        ] {
+            assert_eq!(value(text, from, opening).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_least_that_is_random() {
+        let is = |value: &str| is_random(value, 3.0, false);
+        // Sixteen characters, two digits, two letters, ten of them without a separator.
+        assert!(is("k3Jd82mQpL0xZt7R") && !is("k3Jd82mQpL0xZt7"));
+        assert!(is("kXJdqWmQpLbxZt75") && !is("kXJdqWmQpLbxZtr5"));
+        assert!(is("82930175648291kx") && !is("829301756482910x"));
+        assert!(is("k3Jd82mQpL-xZt7R") && !is("k3Jd82mQp-L0xZt7R"));
+        // What is at the end of a sentence or of an address is no part of it.
+        assert!(is("k3Jd82mQpL0xZt7R...") && !is("k3Jd82mQpL0xZt...."));
+        for start in ["/", ".", "@", "%", "-"] {
+            assert!(!is(&format!("{start}k3Jd82mQpL0xZt7R")), "{start}");
+        }
+        assert!(!is_random("k3Jd82mQpL0xZt7R", 4.5, false), "too even");
+        assert!(!is("src/k3Jd82mQpL0xZt7R/a.rs") && is("src/k3Jd82mQpL0xZt7R"));
+        // Digests and UUIDs are secrets where a name says so.
+        for value in ["9f86d081884c7d659a2feaa0c55ad015", "3f2c9a7e-1b4d-4c8e-9f0a-6d5b2e8c7a41"] {
+            assert!(is(value) && !is_random(value, 3.0, true), "{value}");
+        }
+        assert!(is("3f2c9a7e-1b4d-4c8e-9f0a-652528677841"), "without a letter at its end");
+        assert!(is_random("9f86d081884c7d659a2feaa0c55ad01", 3.0, true), "no digest has 31");
+        assert!(is_random("3f2c9a7e-1b4d-4c8e-9f0a-6d5b2e8c7a412", 3.0, true));
+    }
+
+    #[test]
+    fn words_and_identifiers() {
+        for word in ["token", "Token", "TOKEN", "abc", "Key"] {
+            assert!(is_word(word), "{word}");
+        }
+        // Too short, odd capitals, no vowel, nothing but vowels.
+        for word in ["ab", "toKen", "tokEN", "xzqkw", "aeiou", "rhthmsk"] {
+            assert!(!is_word(word), "{word}");
+        }
+        assert!(is_word("aeiob") && is_word("abcdf") && !is_word("abcdfg"));
+        assert_eq!(split_humps("getUserToken"), ["get", "User", "Token"]);
+        assert_eq!(split_humps("URLOf"), ["URLOf"]);
+        assert_eq!(split_humps(""), [""]);
+        // Seven of ten letters are in words.
+        assert!(is_identifier("token12xz") && !is_identifier("key12xzqw"));
+        assert!(is_identifier("monitor1xzq") && !is_identifier("monito1xzq"));
     }
 
     #[test]

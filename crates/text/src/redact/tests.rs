@@ -100,6 +100,38 @@ fn json_keeps_its_form() {
 }
 
 #[test]
+fn the_shortest_values_that_are_taken() {
+    let redactor = Redactor::new([" 1234567 ".to_owned(), " abcdefgh ".to_owned()]);
+    assert_eq!(redactor.apply("1234567 abcdefgh"), "1234567 [redacted]");
+    let mut value = serde_json::json!({
+        "api_token": 123_456, "access_token": 12_345, "count": 1_234_567,
+        "password": "abcd", "db_secret": "abc", "name": "abcdef",
+        "Proxy-Authorization": "ApiKey a1b2c3d4e5f6g7h8",
+        "authorization": "ApiKey a1b2c3d4e5f6g7h",
+    });
+    redactor.apply_json(&mut value);
+    let expected = serde_json::json!({
+        "api_token": "[redacted]", "access_token": 12_345, "count": 1_234_567,
+        "password": "[redacted]", "db_secret": "abc", "name": "abcdef",
+        "Proxy-Authorization": "[redacted]",
+        "authorization": "ApiKey a1b2c3d4e5f6g7h",
+    });
+    assert_eq!(value, expected);
+}
+
+#[test]
+fn a_value_that_contains_another_goes_as_a_whole() {
+    let redactor = Redactor::new(["abcdefgh".to_owned(), "abcdefgh-and-more".to_owned()]);
+    assert_eq!(redactor.apply("x abcdefgh-and-more y abcdefgh"), "x [redacted] y [redacted]");
+}
+
+#[test]
+fn ranges_are_cut_out_in_order() {
+    assert_eq!(super::remove_ranges("a1b22c", &[1..2, 3..5]), "a[redacted]b[redacted]c");
+    assert_eq!(super::remove_ranges("abc", &[0..3]), "[redacted]");
+}
+
+#[test]
 fn debug_shows_no_value() {
     let redactor = Redactor::new(["hunter2-the-value".to_owned()]);
     assert_eq!(format!("{redactor:?}"), "Redactor(1 known values)");
