@@ -14,8 +14,9 @@ const MAX_ATTEMPTS: usize = 50;
 /// Maximum length of an attempt's description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 300;
 
-/// Maximum number of bytes read from the notes of one case.
-const MAX_NOTES: u64 = 1 << 20;
+/// Maximum number of bytes read from the notes of one case: more than the supervisor writes of a
+/// program, which is 200 of each kind.
+const MAX_NOTES: u64 = 4 << 20;
 
 /// The kind of action that was denied.
 #[derive(
@@ -126,11 +127,13 @@ pub struct AttemptCount {
 /// gravest first. The second value is the number of distinct attempts left out.
 pub fn read_notes(file: &Path) -> (Vec<AttemptCount>, usize) {
     use std::io::Read as _;
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     if let Ok(file) = std::fs::File::open(file) {
         // The size limit can cut the last line short. It is then invalid JSON and skipped below.
-        let _ = file.take(MAX_NOTES).read_to_string(&mut text);
+        let _ = file.take(MAX_NOTES).read_to_end(&mut bytes);
     }
+    // One line that is cut within a character must not take the others with it.
+    let text = String::from_utf8_lossy(&bytes);
     let mut counts: BTreeMap<SandboxAttempt, u64> = BTreeMap::new();
     for line in text.lines() {
         // The notes file is not trusted to respect the bounds, so `SandboxAttempt::new` applies them
@@ -172,5 +175,25 @@ mod tests {
             attempts[1],
             AttemptCount { attempt: SandboxAttempt::new(AttemptKind::Read, "/a"), times: 2 }
         );
+    }
+
+    #[test]
+    fn a_flood_of_any_length_hides_no_attempt_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("notes");
+        let line = |kind, what: &str| {
+            serde_json::to_string(&SandboxAttempt::new(kind, what)).unwrap() + "\n"
+        };
+        let first = line(AttemptKind::AnswerKey, "suite.yaml");
+        let flood = line(AttemptKind::Read, &"😀".repeat(70));
+        let count = MAX_NOTES.div_ceil(flood.len() as u64) + 1;
+        let notes = first + &flood.repeat(usize::try_from(count).unwrap());
+        // Wherever the bound is within a character.
+        for padding in ["", " ", "  ", "   "] {
+            std::fs::write(&file, format!("{padding}{notes}")).unwrap();
+            let (attempts, _) = read_notes(&file);
+            assert_eq!(attempts.len(), 2, "{padding:?}");
+            assert_eq!(attempts[0].attempt.kind, AttemptKind::AnswerKey);
+        }
     }
 }

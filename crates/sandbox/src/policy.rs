@@ -536,6 +536,7 @@ mod tests {
         policy.cgroup_counts_memory = true;
         policy.local_ports = true;
         policy.notes_file = Some("/tmp/notes".into());
+        policy.is_trial = true;
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);
         let (back, program) = SandboxPolicy::from_arguments(&arguments).unwrap();
@@ -556,6 +557,70 @@ mod tests {
     }
 
     #[test]
+    fn a_project_sees_itself_and_no_secret_of_its_home() {
+        let (home, project) = (Path::new("/home/me"), Path::new("/home/me/.config/agent"));
+        let policy =
+            SandboxPolicy::for_project(project, Some(OsStr::new("/opt/x/bin")), Some(home));
+        for readable in ["/usr/bin", "/opt/x/bin", "/opt/x/lib", "/home/me/.config/agent"] {
+            assert!(policy.read.contains(&readable.into()), "{readable}");
+        }
+        assert!(policy.write.contains(&"/dev/null".into()));
+        // The project is below `~/.config`.
+        assert!(!policy.secret.contains(&home.join(".config")));
+        for secret in [home.join(".ssh"), home.join(".netrc"), "/etc/shadow".into()] {
+            assert!(policy.secret.contains(&secret), "{}", secret.display());
+        }
+        let elsewhere = SandboxPolicy::for_project(Path::new("/work"), None, Some(home));
+        assert!(elsewhere.secret.contains(&home.join(".config")));
+    }
+
+    #[test]
+    fn a_folder_that_the_program_needs_is_not_protected() {
+        let mut policy = SandboxPolicy {
+            read: vec!["/nowhere/temporary/project".into()],
+            allow: vec!["/nowhere/data/model".into()],
+            ..SandboxPolicy::default()
+        };
+        for folder in ["/nowhere/temporary", "/nowhere/data", "/nowhere/temporary/project"] {
+            policy.protect_unless_needed(Path::new(folder));
+            assert_eq!(policy.protected, [] as [PathBuf; 0], "{folder}");
+        }
+        policy.protect_unless_needed(Path::new("/nowhere/temporary/project/reports"));
+        policy.protect_unless_needed(Path::new("/nowhere/temp"));
+        let expected = ["/nowhere/temporary/project/reports", "/nowhere/temp"].map(PathBuf::from);
+        assert_eq!(policy.protected, expected);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_asked_for_in_memory_and_on_disk() {
+        let mut policy = SandboxPolicy {
+            read: vec!["/a".into()],
+            allow: vec!["/b".into()],
+            write: vec!["/c".into()],
+            ..SandboxPolicy::default()
+        };
+        assert_eq!(policy.requested_paths(), [PathBuf::from("/a"), "/b".into()]);
+        policy.limits.memory_mib = 3;
+        assert_eq!(policy.memory_folder_bytes(), 3 * 1024 * 1024);
+        policy.limits.memory_mib = 8192;
+        assert_eq!(policy.memory_folder_bytes(), 512 * 1024 * 1024);
+    }
+
+    #[test]
+    fn what_does_not_exist_yet_is_resolved_as_far_as_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        assert_eq!(resolve_existing(&root.join("link")), root.join("real"));
+        assert_eq!(resolve_existing(&root.join("link/a/b")), root.join("real/a/b"));
+        // Nothing is known of what `..` leads to from a folder that does not exist.
+        let upward = root.join("missing/../link");
+        assert_eq!(resolve_existing(&upward), root.join("missing/../link"));
+    }
+
+    #[test]
     fn denied_paths_split_their_folders() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -564,10 +629,15 @@ mod tests {
         }
         fs::write(root.join("README.md"), "x").unwrap();
         std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", root.join("denied-link")).unwrap();
         let policy = SandboxPolicy {
             read: vec![root.clone()],
             // The second does not exist yet.
-            protected: vec![root.join("docs/reports"), root.join("reports/selftest")],
+            protected: vec![
+                root.join("docs/reports"),
+                root.join("reports/selftest"),
+                root.join("denied-link"),
+            ],
             ..SandboxPolicy::default()
         };
         let mut grants = policy.grants();
@@ -577,6 +647,8 @@ mod tests {
             [root.join("README.md"), root.join("docs/guide"), root.join("src")]
         );
         assert_eq!(grants.listable, [root.clone(), root.join("docs")]);
+        assert_eq!(grants.links, [root.join("link")]);
+        assert_eq!(grants.denied, [root.join("docs/reports")]);
     }
 
     #[test]
@@ -605,8 +677,23 @@ mod tests {
         {
             assert!(found.contains(&PathBuf::from(expected)), "{expected} in {found:?}");
         }
-        for denied in ["/home/me", "/home/me/.cargo", "/", "rel"] {
+        for denied in [
+            "/home/me",
+            "/home/me/.cargo",
+            "/home/me/lib",
+            "/home/me/.local/share/uv",
+            "/",
+            "/.rustup",
+            "rel",
+        ] {
             assert!(!found.contains(&PathBuf::from(denied)), "{denied} in {found:?}");
         }
+        let of = |path: &str| toolchains(OsStr::new(path), Some(home));
+        // What is beside a `bin` that is not at the top, and of no other folder.
+        assert_eq!(of("/bin:/opt/tools"), [PathBuf::from("/bin"), "/opt/tools".into()]);
+        let beside = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
+        assert_eq!(of("/opt/bin"), beside.map(|name| Path::new("/opt").join(name)));
+        let local = of("/home/me/.local/bin");
+        assert!(local.contains(&home.join(".local/share/pipx")), "{local:?}");
     }
 }
