@@ -28,7 +28,6 @@ const KINDS: &[(&str, &str, &str)] = &[
     ("dropbox", "sl.u.{b130}", "use § for the demo"),
     ("elastic", "{B58}==", "Authorization: ApiKey §"),
     ("fal", "{u}:{h32}", "FAL_KEY=§\n"),
-    ("fauna", "fnA{b37}", "use § for the demo"),
     ("feishu", "{u}", "https://open.feishu.cn/open-apis/bot/v2/hook/§"),
     ("friendli", "flp_{A46}", "use § for the demo"),
     ("godaddy", "{A12}_{A22}:{A22}", "Authorization: sso-key §"),
