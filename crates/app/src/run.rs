@@ -193,7 +193,7 @@ pub(crate) struct ReadyRun<'a> {
 
 impl ReadyRun<'_> {
     /// Opens the journal, runs the cases and writes all reports.
-    pub async fn finish(
+    pub(crate) async fn finish(
         self,
         project: &Project,
         resolved: &ResolvedConfig,
