@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::cassette::essence;
 use crate::model_server::{Call, ModelServer, Reply, Role, Script, verdict};
+use crate::report::{Case, Report};
 use crate::workspace::{CLEAR, OLLAMA, OPENAI, Workspace, config, scenarios};
 
 const OLLAMA_MODEL: &str = "qwen2.5:7b";
@@ -86,12 +88,63 @@ fn a_judge_without_a_score_is_no_zero() {
     assert_eq!(report.0["panel"]["pairs"][0]["agreement"], Value::Null);
     let _ = run
         .stdout_contains("panel: ollama/qwen2.5:7b: no vote on 1 case, which counts for nothing");
-    let recording = workspace.clone().args(["--record", "cassettes/panel"]).run();
-    let _ = recording.stderr_contains("cannot replay the votes of a panel");
     // Where nobody has a score there is none.
     let silent = ModelServer::script().judge(|_| "no verdict").start();
     let run = workspace.server(&silent).args(["--format=json"]).run().exit(3);
     assert_eq!(run.stdout_report().case().unscored_reason(), Some("malformed"));
+}
+
+/// What a replay of a panel must repeat of its cases and of the panel itself, whose judges have the
+/// name of the cassette before their own.
+fn votes(report: &Report) -> Vec<Value> {
+    let name = |judge: &Value| {
+        let name = judge["model"].as_str().unwrap().rsplit('#').next().unwrap().to_owned();
+        (name, judge["pass"].clone(), judge["unscored"].clone())
+    };
+    let all = |judges: &Value| judges.as_array().into_iter().flatten().map(name).collect();
+    let cases = report.cases();
+    let judges = [&report.0["panel"]["judges"], &report.0["models"]["panel"]].into_iter();
+    let lists: Vec<Vec<_>> =
+        judges.chain(cases.iter().map(|case| &case.0["votes"])).map(all).collect();
+    let panel = &report.0["panel"];
+    vec![json!(lists), panel["unanimous"].clone(), panel["disputed"].clone()]
+}
+
+#[test]
+fn a_recorded_panel_is_replayed_judge_by_judge() {
+    // The same is asked of both; one of them fails to answer for the second case.
+    let script = ModelServer::script().judge(|call| match (is_ollama(call), call.number) {
+        (true, _) => Reply::from(verdict(call, 0.6)),
+        (false, 0..2) => verdict(call, 0.9).into(),
+        (false, _) => "no verdict".into(),
+    });
+    let server = script.start();
+    let yaml = panel(&scenarios(2), &[OPENAI, OLLAMA]);
+    let workspace = Workspace::new().config(yaml);
+    let format = "--format=json";
+    let record = ["--record", "cassettes/panel", "--concurrency=1", format];
+    let recorded = workspace.clone().server(&server).args(record).args(["--exit-zero"]).run();
+    let recorded = recorded.exit(0).stdout_report();
+    for replay in ["--model=cassette/cassettes/panel", "--judge-model=cassette/cassettes/panel"] {
+        let others = "--generator-model=cassette/cassettes/panel";
+        let sut = "--sut-model=cassette/cassettes/panel";
+        let args = [replay, others, sut, "--concurrency=4", format, "--exit-zero"];
+        let report = workspace.clone().args(args).run().exit(0).stdout_report();
+        assert_eq!(essence(&report), essence(&recorded));
+        assert_eq!(votes(&report), votes(&recorded));
+        let judge = "cassette/cassettes/panel#openai/gpt-4o-mini + \
+                     cassette/cassettes/panel#ollama/qwen2.5:7b";
+        assert_eq!(report.0["models"]["judge"], judge);
+    }
+    // One of them can judge alone.
+    let one = "--judge-model=cassette/cassettes/panel#ollama/qwen2.5:7b";
+    let all = "--model=cassette/cassettes/panel";
+    let report = workspace.clone().args([all, one, format, "--exit-zero"]).run().exit(0);
+    let report = report.stdout_report();
+    assert_eq!(report.cases().iter().map(Case::overall).collect::<Vec<_>>(), [Some(0.6); 2]);
+    let stranger = "--judge-model=cassette/cassettes/panel#openai/gpt-5";
+    let run = workspace.args([all, stranger]).run().exit(5);
+    let _ = run.one_error(&["no reply of openai/gpt-5"]).stderr_contains("it has those of");
 }
 
 #[test]

@@ -2,13 +2,12 @@
 //! at hand, else the example agent, which needs none.
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::project::Project;
 use selftest_config::ResolvedConfig;
 use selftest_harness::sut::sut_settings::{ChatSettings, ExampleSettings};
-use selftest_models::cassette::CassetteManifest;
+use selftest_models::cassette::{CassetteManifest, CassettePlace};
 use selftest_models::locator::ModelLocator;
 use selftest_models::name::ModelName;
 
@@ -50,6 +49,6 @@ pub(crate) async fn with_sut<'a>(
 /// an error of the run that reads it.
 fn replays_templates(project: &Project, model: &str) -> bool {
     let Ok(ModelName::Cassette(folder)) = ModelName::parse(model) else { return false };
-    let manifest = CassetteManifest::read(&project.path(Path::new(&folder)));
+    let manifest = CassetteManifest::read(&CassettePlace::of(&project.folder, &folder).folder);
     manifest.is_ok_and(|manifest| manifest.is_some_and(|recorded| recorded.by_templates))
 }

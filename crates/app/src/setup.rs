@@ -44,7 +44,7 @@ use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
 use selftest_models::breaker::Outages;
-use selftest_models::cassette::{CassetteManifest, RecordedJudge};
+use selftest_models::cassette::{CassetteManifest, CassettePlace, RecordedJudge};
 use selftest_models::locator::ModelLocator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
@@ -416,15 +416,23 @@ impl RunSetup<'_> {
         (seed, replayed): (u64, Option<CassetteManifest>),
     ) -> Result<(Option<Arc<JudgePanel>>, JudgeCalibration), AppError> {
         let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
-        let known = replayed.and_then(|manifest| manifest.judge);
-        let known = known.and_then(|judge| judge.measurement);
+        let known = |name: &str| match ModelName::parse(name) {
+            Ok(ModelName::Cassette(name)) => {
+                let place = CassettePlace::of(&self.project.folder, &name);
+                let manifest = CassetteManifest::read(&place.folder).ok()??;
+                manifest.judge(place.model)?.measurement.clone()
+            }
+            _ => replayed.as_ref()?.judge(None)?.measurement.clone(),
+        };
         let mut recorded = Vec::new();
-        // A replay has the bounds of its recording, whatever was labelled since.
-        let is_bound_by_labels = models.len() == 1 && known.is_none();
+        let is_alone = models.len() == 1;
         for model in models {
             let name = model.id().to_owned();
             let asked = Arc::clone(&model);
-            let (mut judge, identity) = self.judge(model, library, known.clone()).await;
+            let known = known(&name);
+            // A replay has the bounds of its recording, whatever was labelled since.
+            let is_bound_by_labels = is_alone && known.is_none();
+            let (mut judge, identity) = self.judge(model, library, known).await;
             // Labels of a panel's answers are about all of its judges together.
             let fitness = judge.fitness().filter(|_| is_bound_by_labels).cloned();
             if let Some(fitness) = fitness
@@ -461,16 +469,10 @@ impl RunSetup<'_> {
             judges.push(Arc::new(judge));
         }
         if let Some(folder) = &self.args.record {
-            if recorded.len() > 1 {
-                self.project.notify(
-                    "warning: a recording cannot replay the votes of a panel: a cassette stands for \
-                     one judge\nhint: record with one judge: --judge-model MODEL\n",
-                );
-            }
-            let judge = (recorded.len() == 1).then(|| recorded.remove(0));
             let by_templates = names.generator.as_deref() == Some(NO_GENERATOR)
                 && self.resolved.config.sut.example.is_some();
-            CassetteManifest::new(seed, by_templates, judge).write(&self.project.path(folder))?;
+            CassetteManifest::new(seed, by_templates, recorded)
+                .write(&self.project.path(folder))?;
         }
         let rubric = &self.resolved.rubric;
         let Some(panel) = JudgePanel::new(judges, rubric.clone()) else {
@@ -659,7 +661,8 @@ impl RunSetup<'_> {
             None
         };
         let mut judges: Vec<Arc<dyn ChatModel>> = Vec::new();
-        for name in config.judge.models().into_iter().filter(|_| wanted.judge) {
+        let names = if wanted.judge { self.judge_names()? } else { Vec::new() };
+        for name in &names {
             let judge = locator.model(name, &*fetch).await?;
             if judges.iter().any(|other| other.id() == judge.id()) {
                 return Err(same_judge(&[judge.id().to_owned()]));
@@ -684,6 +687,32 @@ impl RunSetup<'_> {
         Ok(RunModelSet { generator, judges, chat, chosen, outages, capacity })
     }
 
+    /// The names of all judges. The recording of a panel stands for each of its judges.
+    fn judge_names(&self) -> Result<Vec<String>, AppError> {
+        let mut names = Vec::new();
+        for name in self.resolved.config.judge.models() {
+            let panel = match ModelName::parse(name) {
+                Ok(ModelName::Cassette(cassette)) => self.recorded_panel(name, &cassette)?,
+                _ => Vec::new(),
+            };
+            if panel.is_empty() {
+                names.push(name.to_owned());
+            } else {
+                names.extend(panel);
+            }
+        }
+        Ok(names)
+    }
+
+    fn recorded_panel(&self, name: &str, cassette: &str) -> Result<Vec<String>, AppError> {
+        let place = CassettePlace::of(&self.project.folder, cassette);
+        if place.model.is_some() {
+            return Ok(Vec::new());
+        }
+        let manifest = CassetteManifest::read(&place.folder)?;
+        Ok(manifest.map(|manifest| manifest.panel_names(name)).unwrap_or_default())
+    }
+
     /// Watches the project, but for the folders that a run itself writes to.
     fn watch(&self, record: Option<PathBuf>) -> ProjectWatch {
         let (json_folder, markdown_folder) = self.project.report_folders(self.resolved);
@@ -703,7 +732,9 @@ impl RunSetup<'_> {
         let names = named.chain(config.judge.models());
         names
             .filter_map(|name| match ModelName::parse(name) {
-                Ok(ModelName::Cassette(folder)) => Some(self.project.path(Path::new(&folder))),
+                Ok(ModelName::Cassette(name)) => {
+                    Some(CassettePlace::of(&self.project.folder, &name).folder)
+                }
                 _ => None,
             })
             .collect()

@@ -2,7 +2,9 @@
 //!
 //! Each reply is one readable, diffable JSON file, `<digest>-<n>.json`. The n-th call with the same
 //! digest gets the n-th recording, so repeats stay distinct. `cassette.json` beside them holds the
-//! seed of the run and what is known of its judge: both decide what is asked.
+//! seed of the run and what is known of its judges: both decide what is asked.
+//!
+//! The judges of a panel are asked the same. `DIR#MODEL` replays the replies of one model alone.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,8 +26,11 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
 };
 
 fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
-    let folder = context.folder.join(context.name);
-    let mut cassette = Cassette::open(Path::new(context.name), &folder)?;
+    let place = CassettePlace::of(context.folder, context.name);
+    let mut cassette = Cassette::open(Path::new(context.name), &place.folder)?;
+    if let Some(model) = place.model {
+        cassette = cassette.of_model(model)?;
+    }
     // A resumed run answers its finished calls from the journal. The cassette never sees them, and
     // without this offset it would hand out their recordings again.
     if let Some(log) = context.call_log {
@@ -33,6 +38,32 @@ fn build(context: &ModelContext<'_>) -> Result<ProviderModel, ModelError> {
         cassette = cassette.starting_at(answered);
     }
     Ok(ProviderModel { model: Arc::new(cassette), endpoint: None })
+}
+
+/// Separates the folder of a cassette from one of its models.
+const MODEL_MARK: char = '#';
+
+/// Where a cassette is, and whose replies are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CassettePlace<'n> {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The model whose replies alone are replayed; `None` for all.
+    pub model: Option<&'n str>,
+}
+
+impl<'n> CassettePlace<'n> {
+    /// Reads the name of a cassette: `DIR` or `DIR#MODEL`, relative to a folder. A folder may have
+    /// the mark in its own name.
+    pub fn of(base: &Path, name: &'n str) -> Self {
+        let whole = base.join(name);
+        match name.split_once(MODEL_MARK) {
+            Some((folder, model)) if !whole.is_dir() => {
+                Self { folder: base.join(folder), model: Some(model) }
+            }
+            _ => Self { folder: whole, model: None },
+        }
+    }
 }
 
 /// Number of characters of the digest in a file name.
@@ -58,7 +89,10 @@ pub struct CassetteManifest {
     pub by_templates: bool,
     /// The judge; absent if the run had none, or a panel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge: Option<RecordedJudge>,
+    judge: Option<RecordedJudge>,
+    /// The judges of a panel; empty if one judge or none decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    panel: Vec<RecordedJudge>,
 }
 
 /// The judge of a recorded run.
@@ -100,9 +134,24 @@ impl RecordedJudge {
 }
 
 impl CassetteManifest {
-    /// Creates the manifest of a run.
-    pub const fn new(seed: u64, by_templates: bool, judge: Option<RecordedJudge>) -> Self {
-        Self { version: MANIFEST_VERSION, seed, by_templates, judge }
+    /// Creates the manifest of a run with these judges.
+    pub fn new(seed: u64, by_templates: bool, mut judges: Vec<RecordedJudge>) -> Self {
+        let judge = if judges.len() == 1 { judges.pop() } else { None };
+        Self { version: MANIFEST_VERSION, seed, by_templates, judge, panel: judges }
+    }
+
+    /// Returns the names under which the judges of a panel are replayed, given that of the cassette;
+    /// empty if there was no panel.
+    pub fn panel_names(&self, cassette: &str) -> Vec<String> {
+        self.panel.iter().map(|judge| format!("{cassette}{MODEL_MARK}{}", judge.model)).collect()
+    }
+
+    /// Returns what is known of the judge with this name in the cassette, `None` being the only one.
+    pub fn judge(&self, model: Option<&str>) -> Option<&RecordedJudge> {
+        match model {
+            None => self.judge.as_ref(),
+            Some(model) => self.panel.iter().chain(&self.judge).find(|judge| judge.model == model),
+        }
     }
 
     /// Reads the manifest of a cassette. Recordings of earlier versions have none.
@@ -272,6 +321,7 @@ pub struct Cassette {
     folder: PathBuf,
     recordings: HashMap<String, RecordedCall>,
     counts: OccurrenceCounts,
+    manifest: Option<CassetteManifest>,
     judge: Option<RecordedJudge>,
 }
 
@@ -313,8 +363,44 @@ impl Cassette {
             folder: folder.to_owned(),
             recordings,
             counts: OccurrenceCounts::default(),
-            judge: manifest.and_then(|manifest| manifest.judge),
+            judge: manifest.as_ref().and_then(|manifest| manifest.judge(None)).cloned(),
+            manifest,
         })
+    }
+
+    /// Keeps the replies of one model, numbered anew in their order.
+    fn of_model(self, model: &str) -> Result<Self, ModelError> {
+        let mut own: Vec<(String, usize, RecordedCall)> = Vec::new();
+        let mut models = std::collections::BTreeSet::new();
+        for (name, call) in self.recordings {
+            models.insert(call.model.clone());
+            let numbered = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once('-'));
+            let numbered = numbered.and_then(|(digest, number)| {
+                number.parse().ok().map(|number: usize| (digest.to_owned(), number))
+            });
+            if let Some((digest, number)) = numbered.filter(|_| call.model == model) {
+                own.push((digest, number, call));
+            }
+        }
+        let judge =
+            self.manifest.as_ref().and_then(|manifest| manifest.judge(Some(model))).cloned();
+        if own.is_empty() && judge.is_none() {
+            let models: Vec<String> = models.into_iter().collect();
+            return Err(ModelError::Engine {
+                what: format!(
+                    "the cassette {} has no reply of {}",
+                    self.folder.display(),
+                    selftest_text::one_line(model, 100)
+                ),
+                hint: Some(format!("it has those of {}", models.join(", "))),
+            });
+        }
+        own.sort_by_key(|(_, number, _)| *number);
+        let counts = OccurrenceCounts::default();
+        let renumbered = own
+            .into_iter()
+            .map(|(digest, _, call)| (file_name(&digest, next_occurrence(&counts, &digest)), call));
+        Ok(Self { recordings: renumbered.collect(), judge, ..self })
     }
 
     /// Continues after the given number of calls for each digest.
@@ -516,12 +602,71 @@ mod tests {
         assert!(again.to_string().contains("recorded 2 times"), "{again}");
     }
 
+    /// A model with a name of its own that answers as [`Echo`] does.
+    struct Named(&'static str);
+    impl ChatModel for Named {
+        fn id(&self) -> &str {
+            self.0
+        }
+        fn chat<'a>(
+            &'a self,
+            request: &'a ChatRequest,
+        ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+            let text = format!("{} {}", self.0, request.sampling.seed);
+            Box::pin(async move { Ok(ChatReply::plain(text, FinishReason::Stop)) })
+        }
+        fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn models_that_are_asked_the_same_are_told_apart() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("c");
+        let numbering = RecordingCounter::default();
+        let mut judges = Vec::new();
+        for (name, seed) in [("o/a", 1), ("o/b", 2), ("o/b", 3), ("o/a", 4)] {
+            let recorder = RecordingModel::new(Arc::new(Named(name)), &folder, &numbering).unwrap();
+            recorder.chat(&request("score it", seed, None)).await.unwrap();
+            judges.push(RecordedJudge::of(&Named(name), &format!("weights of {name}"), None).await);
+        }
+        let manifest = CassetteManifest::new(7, false, judges[..2].to_vec());
+        manifest.write(&folder).unwrap();
+        let names = manifest.panel_names("cassette/c");
+        assert_eq!(names, ["cassette/c#o/a", "cassette/c#o/b"]);
+        for (name, replies) in [("o/b", ["o/b 2", "o/b 3"]), ("o/a", ["o/a 1", "o/a 4"])] {
+            let name_in_cassette = format!("c#{name}");
+            let place = CassettePlace::of(base.path(), &name_in_cassette);
+            assert_eq!((&place.folder, place.model), (&folder, Some(name)));
+            let cassette = Cassette::open(Path::new(&name_in_cassette), &place.folder).unwrap();
+            let cassette = cassette.of_model(name).unwrap();
+            assert_eq!(cassette.id(), format!("cassette/c#{name}"));
+            assert_eq!(cassette.fingerprint().await.unwrap(), format!("weights of {name}"));
+            for reply in replies {
+                let said = cassette.chat(&request("score it", 9, None)).await.unwrap();
+                assert_eq!(said.text, reply);
+            }
+        }
+        let whole = Cassette::open(Path::new("c"), &folder).unwrap();
+        assert_eq!(whole.fingerprint().await, None, "a panel is no judge");
+        let error = whole.of_model("o/c").err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("the cassette {} has no reply of o/c", folder.display())
+        );
+        assert!(format!("{error:?}").contains("it has those of o/a, o/b"));
+        std::fs::create_dir(base.path().join("c#d")).unwrap();
+        let own = CassettePlace::of(base.path(), "c#d");
+        assert_eq!((own.folder, own.model), (base.path().join("c#d"), None));
+    }
+
     #[tokio::test]
     async fn a_manifest_is_no_recording() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(CassetteManifest::read(folder.path()).unwrap(), None);
         let judge = RecordedJudge::of(&Echo, "w", Some(serde_json::json!({ "auc": 0.9 }))).await;
-        let manifest = CassetteManifest::new(7, true, Some(judge));
+        let manifest = CassetteManifest::new(7, true, vec![judge]);
         manifest.write(folder.path()).unwrap();
         assert_eq!(CassetteManifest::read(folder.path()).unwrap(), Some(manifest));
         let cassette = Cassette::open(Path::new("c"), folder.path()).unwrap();

@@ -81,7 +81,7 @@ model_providers! {
     /// `embedded:/path/to.gguf` any GGUF file that llama.cpp reads.
     Embedded("embedded") => embedded::PROVIDER,
     /// Replies recorded with `--record DIR`, with the seed of the run and what was known of its
-    /// judge: the same report again, without weights, server or `--seed`.
+    /// judges: the same report again, without weights, server or `--seed`.
     Cassette("cassette") => cassette::PROVIDER,
     /// The example of docs/extending.md, in tests only.
     #[cfg(test)]
