@@ -24,10 +24,14 @@ fn flaky(percent: u64, run: u64) -> Script {
 
 /// A project whose agent failed so often when its baseline was accepted.
 fn accepted(percent: u64, repeats: u32) -> Workspace {
+    accepted_with(&IDS, percent, repeats)
+}
+
+fn accepted_with(ids: &[&str], percent: u64, repeats: u32) -> Workspace {
     let server = flaky(percent, 7_000).start();
     let workspace = Workspace::new()
         .config(config(OPENAI, &scenarios(1)))
-        .file(SUITE, suite(&IDS))
+        .file(SUITE, suite(ids))
         .server(&server);
     let repeats = format!("--repeats={repeats}");
     let args = ["--suite", SUITE, "--exit-zero", "--concurrency=1", &repeats];
@@ -62,6 +66,22 @@ fn an_agent_that_answers_rubbish_now_and_then_is_blocked() {
 fn an_agent_that_was_always_flaky_is_not_blocked_for_it() {
     let workspace = accepted(15, 5);
     assert_eq!(blocked(&workspace, 15, 10), 0);
+}
+
+#[test]
+fn a_single_case_that_fails_every_other_time_is_blocked() {
+    let workspace = accepted_with(&IDS[..1], 0, 1);
+    let args = ["--suite", SUITE, "--gate=no_regression", "--concurrency=1"];
+    // Its retry passes, so that it is flaky and no regression.
+    let server = ModelServer::script().sut(|call| answer(call.number % 2 == 1)).start();
+    let run = workspace.clone().server(&server).args(args).run().exit(1);
+    let _ = run
+        .stdout_contains("5 of 10 trials of 1 case failed in 10 rounds, before 0 of 1")
+        .stdout_contains("FLAKY a");
+    // One failure in many trials is no reason.
+    let server = ModelServer::script().sut(|call| answer(call.number != 0)).start();
+    let _ = workspace.server(&server).args(args).run().exit(0);
+    assert!(server.calls(Role::Sut).len() <= 10);
 }
 
 #[test]

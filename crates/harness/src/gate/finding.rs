@@ -104,7 +104,7 @@ pub struct GateFinding {
     /// Answers of the baseline's run that the judge of this run scored again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<Anchor>,
-    /// The test of the agent as a whole. Absent with fewer than four comparable cases.
+    /// The test of the agent as a whole. Absent without comparable cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooled: Option<PooledFinding>,
     /// Cases that changed, worst first.
@@ -247,6 +247,11 @@ impl GateFinding {
         u32::try_from(self.cases_with(change).count()).unwrap_or(u32::MAX)
     }
 
+    /// Returns the finding on the case with this id, if it changed or could not be compared.
+    pub fn of_case(&self, id: &str) -> Option<&GatedCase> {
+        self.cases.iter().find(|case| case.id == id)
+    }
+
     /// Returns the outcome of the run.
     pub fn outcome(&self, summary: &RunSummary, ending: RunEnding) -> RunOutcome {
         let every_case = absolute(summary, ending);
@@ -269,7 +274,9 @@ impl GateFinding {
             // A run that stopped at its own limit is merely incomplete.
             return match ending {
                 RunEnding::LimitReached => RunOutcome::Inconclusive,
-                RunEnding::Complete | RunEnding::Interrupted => RunOutcome::ModelUnavailable,
+                RunEnding::Complete | RunEnding::Interrupted | RunEnding::ServerLost => {
+                    RunOutcome::ModelUnavailable
+                }
             };
         }
         // Neither an undecided regression nor a comparison of nothing passes the gate.
@@ -283,7 +290,8 @@ impl GateFinding {
             || (both && summary.unscored > 0)
             || (!both && self.compared == 0)
         {
-            return RunOutcome::Inconclusive;
+            let is_lost = summary.lost_verdicts(ending);
+            return if is_lost { RunOutcome::ModelUnavailable } else { RunOutcome::Inconclusive };
         }
         RunOutcome::Passed
     }
@@ -365,6 +373,7 @@ impl GatedCase {
             CaseChange::StillFailing => "did not pass before either".to_owned(),
             CaseChange::Fixed => "failed before, passes now".to_owned(),
             CaseChange::New if passed == decided && *decided > 0 => "passes".to_owned(),
+            CaseChange::New if *decided == 0 => "has no verdict".to_owned(),
             CaseChange::New => "does not pass".to_owned(),
             CaseChange::NotCompared => "not held against the baseline".to_owned(),
         };

@@ -23,9 +23,6 @@ use selftest_text::wording::{cases, plural};
 /// Maximum number of rounds, including the first.
 pub const MAX_ROUNDS: u32 = 10;
 
-/// Minimum number of cases. With fewer, each case's own retries say more.
-const MIN_CASES: usize = 4;
-
 /// Odds of failing, relative to the tolerated ones, that the test looks for: 25 % if 10 % are
 /// tolerated.
 const WORSE_ODDS: f64 = 3.0;
@@ -114,10 +111,9 @@ impl PooledTest {
     }
 
     /// Weighs the trials of the run, one sequence per case. `first` is the number of trials of each
-    /// case in the first round; each later round adds one. Returns `None` if there are too few
-    /// cases.
+    /// case in the first round; each later round adds one. Returns `None` without cases.
     pub fn weigh(&self, trials: &[Vec<Option<bool>>], first: usize) -> Option<PooledFinding> {
-        if trials.len() < MIN_CASES {
+        if trials.is_empty() {
             return None;
         }
         let worse = multiplied_odds(self.tolerated, WORSE_ODDS);
@@ -217,8 +213,8 @@ impl BaselineGate {
     /// Returns true if the case counts in the pooled test.
     fn is_pooled(&self, trials: &TrialGroup<'_>) -> bool {
         let BaselineStanding::Accepted(then) = self.standing(trials.first()) else { return false };
-        let before = then.first_trials();
-        before.all() > 0 && !before.is_known_failure() && trials.decided() > 0
+        // What never passed cannot fail more often.
+        then.first_trials().passed > 0 && trials.decided() > 0
     }
 
     /// Weighs the cases that may count: all, or those that no judge decides.

@@ -1,8 +1,10 @@
 //! A run as the reward of a Harbor task: one JSON object of numbers.
 //!
-//! `reward` is the share of the cases that passed. It is there only if each planned case has a verdict:
-//! a run that was not judged is not taken for one that failed, and one that was cut short not for one
-//! that passed.
+//! A reward is what one attempt of the agent is worth; Harbor itself averages over attempts. So it is
+//! the share of first trials that passed: a case that passes only when it is run again (`flaky`) has
+//! failed its attempt, and repeats are attempts of their own. It is there only if each planned case has
+//! a verdict: a run that was not judged is not taken for one that failed, and one that was cut short
+//! not for one that passed.
 
 use serde_json::{Value, json};
 
@@ -16,21 +18,16 @@ pub(super) fn render(run: &CiRunView<'_>) -> String {
 }
 
 fn document(statuses: &[CaseStatus], missing: usize) -> Value {
-    let (mut passed, mut failed, mut undecided, mut not_run) = (0usize, 0usize, 0usize, missing);
-    for status in statuses {
-        *match status {
-            CaseStatus::Passed | CaseStatus::Flaky => &mut passed,
-            CaseStatus::Failed
-            | CaseStatus::SutError
-            | CaseStatus::SutTimeout
-            | CaseStatus::IsolationViolation => &mut failed,
-            CaseStatus::GenerationFailed | CaseStatus::Unscored => &mut undecided,
-            CaseStatus::NotRun | CaseStatus::Skipped => &mut not_run,
-        } += 1;
-    }
+    let count = |is: fn(&CaseStatus) -> bool| statuses.iter().filter(|status| is(status)).count();
+    let passed = count(|status| status.pass() == Some(true));
+    let failed = count(|status| status.pass() == Some(false));
+    let not_run =
+        missing + count(|status| matches!(status, CaseStatus::NotRun | CaseStatus::Skipped));
+    let undecided = statuses.len() + missing - passed - failed - not_run;
     let mut document = json!({
         "passed": passed,
         "failed": failed,
+        "flaky": count(|status| *status == CaseStatus::Flaky),
         "undecided": undecided,
         "not_run": not_run,
     });
@@ -51,11 +48,12 @@ mod tests {
         let statuses = [CaseStatus::Passed, CaseStatus::Failed, CaseStatus::Flaky];
         assert_eq!(
             document(&[&statuses[..], &[CaseStatus::SutError]].concat(), 0),
-            json!({"passed": 2, "failed": 2, "undecided": 0, "not_run": 0, "reward": 0.5})
+            json!({"passed": 1, "failed": 3, "flaky": 1, "undecided": 0, "not_run": 0,
+                   "reward": 0.25})
         );
         assert_eq!(
             document(&[&statuses[..], &[CaseStatus::Unscored]].concat(), 1),
-            json!({"passed": 2, "failed": 1, "undecided": 1, "not_run": 1})
+            json!({"passed": 1, "failed": 2, "flaky": 1, "undecided": 1, "not_run": 1})
         );
     }
 

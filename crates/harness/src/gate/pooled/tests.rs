@@ -63,7 +63,7 @@ fn simulate(before: &[TrialCounts], failing: &[f64], dice: &mut Dice) -> Simulat
         is_blocked |= rule.weigh(passed, decided, false) == RegressionVerdict::Regression;
     }
     let pooled: Vec<usize> =
-        (0..before.len()).filter(|case| !before[*case].is_known_failure()).collect();
+        (0..before.len()).filter(|case| before[*case].passed > 0).collect();
     while !is_blocked {
         let pool: Vec<Vec<Option<bool>>> =
             pooled.iter().map(|case| trials[*case].clone()).collect();
@@ -103,7 +103,7 @@ fn blocked(
 #[test]
 fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
     let mut table = String::from("cases  fails  blocked  trials per case\n");
-    for cases in [8, 20, 50] {
+    for cases in [1, 2, 3, 8, 20, 50] {
         for percent in [0_u32, 2, 5, 10, 25, 40, 60] {
             let rate = f64::from(percent) / 100.0;
             let seed = 1_000 * cases as u64 + u64::from(percent);
@@ -112,6 +112,8 @@ fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
             match percent {
                 0 => assert_eq!(share, 0.0),
                 1..=10 => assert!(share <= 1.0, "{cases} cases, {percent} %: {share}"),
+                // Ten trials of a case show no more.
+                _ if cases < 8 => {}
                 25 => assert!(share >= 60.0, "{cases} cases, {percent} %: {share}"),
                 _ => assert!(share >= 95.0, "{cases} cases, {percent} %: {share}"),
             }
@@ -122,24 +124,24 @@ fn an_unreliable_agent_is_blocked_and_an_unchanged_one_is_not() {
 
 #[test]
 fn an_agent_whose_baseline_shows_failures_is_not_blocked_for_them() {
-    let mut table = String::from("repeats  fails  blocked\n");
-    for repeats in [3, 5, 10] {
+    let mut table = String::from("cases  repeats  fails  blocked\n");
+    for (cases, repeats) in [1, 3, 8].iter().flat_map(|cases| [3, 5, 10].map(|it| (*cases, it))) {
         for percent in [10, 15, 20, 30, 50] {
             // Few trials show less than they should: what fails three of three is taken for broken.
             if percent > 5 * repeats {
                 continue;
             }
-            let failing = [f64::from(percent) / 100.0; 8];
-            let seed = 50 * u64::from(repeats) + u64::from(percent);
+            let failing = vec![f64::from(percent) / 100.0; cases];
+            let seed = 50 * u64::from(repeats) + u64::from(percent) + 8 - cases as u64;
             let (share, _) = blocked(4_000, seed, |dice| accept(&failing, repeats, dice), &failing);
-            table += &format!("{repeats:>7} {percent:>4} % {share:>6.1} %\n");
-            assert!(share <= 1.0, "{repeats} repeats, {percent} %: {share}");
+            table += &format!("{cases:>5} {repeats:>8} {percent:>4} % {share:>6.1} %\n");
+            assert!(share <= 1.0, "{cases} cases, {repeats} repeats, {percent} %: {share}");
         }
     }
     // Cases that differ: some always pass, some are flaky, one is known to fail.
     let failing = [0.0, 0.0, 0.0, 0.05, 0.1, 0.3, 0.5, 1.0];
     let (share, _) = blocked(4_000, 9, |dice| accept(&failing, 5, dice), &failing);
-    table += &format!("      5  mixed {share:>6.1} %\n");
+    table += &format!("    8        5  mixed {share:>6.1} %\n");
     assert!(share <= 1.0, "{share}");
     insta::assert_snapshot!(table);
 }
@@ -157,6 +159,18 @@ fn a_known_failure_does_not_hide_others() {
 }
 
 #[test]
+fn what_failed_once_and_fails_still_costs_nothing() {
+    let failed = TrialCounts { passed: 0, failed: 1 };
+    for passing in [0, 1, 3] {
+        let before = [vec![failed; 4], clean(passing)].concat();
+        let failing = [vec![1.0; 4], vec![0.0; passing]].concat();
+        let (share, trials) = blocked(50, 1, |_| before.clone(), &failing);
+        assert_eq!(share, 0.0, "{passing}");
+        assert!((trials - 1.0).abs() < 1e-9, "no further round: {trials}");
+    }
+}
+
+#[test]
 fn a_decision_is_taken_in_rounds_and_never_taken_back() {
     let test = PooledTest::new(clean(4), MAX_ROUNDS);
     let (yes, no) = (Some(true), Some(false));
@@ -170,7 +184,8 @@ fn a_decision_is_taken_in_rounds_and_never_taken_back() {
     assert_eq!(weigh(&uneven).rounds, 1);
     let worse = weigh(&vec![vec![no, yes, yes, yes]; 8]);
     assert_eq!((worse.verdict, worse.rounds), (PooledVerdict::Worse, 1));
-    assert_eq!(test.weigh(&[vec![no], vec![no], vec![no]], 1), None);
+    assert_eq!(test.weigh(&[], 1), None);
+    assert_eq!(weigh(&[vec![no]]).verdict, PooledVerdict::Open, "one case has a test too");
     // A trial without a verdict counts as nothing.
     let unseen = weigh(&vec![vec![None]; 4]);
     assert_eq!((unseen.verdict, unseen.now.all()), (PooledVerdict::Open, 0));
