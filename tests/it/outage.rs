@@ -56,7 +56,7 @@ fn killed_before_the_first_case_is_over() {
         let run = running.wait().exit(5);
         assert_eq!(statuses(&run), ["not_run"; 3]);
         blames_nobody(&run, &address);
-        run.stdout_contains("no verdict, a model was unavailable; 3 cases not run");
+        run.stdout_contains("no verdict, a model or server was unavailable; 3 cases not run");
     }
 }
 
@@ -76,7 +76,7 @@ fn killed_in_the_middle_keeps_what_was_answered() {
     let report = run.report();
     assert_eq!(report.summary()["passed"], 1);
     assert_eq!(report.case_of("case-0").0["output"], "One line.\nTwo lines.\nThree lines.");
-    run.stdout_contains("1 of 1 passed (100 %), a model was unavailable");
+    run.stdout_contains("1 of 1 passed (100 %), a model or server was unavailable");
 }
 
 #[test]

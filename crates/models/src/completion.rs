@@ -64,6 +64,33 @@ pub(crate) fn is_assistant(message: &Value) -> bool {
     message.get("role").is_none_or(|role| role.as_str() == Some("assistant"))
 }
 
+/// Kinds of parts of a message that are no text of the answer.
+const OTHER_PARTS: [&str; 8] = [
+    "thinking",
+    "reasoning",
+    "redacted_thinking",
+    "tool_use",
+    "tool_call",
+    "tool_result",
+    "image",
+    "image_url",
+];
+
+/// Returns the texts in content that consists of parts, as `[{"type": "text", "text": "…"}]`, without
+/// thinking, images and tool calls. Returns `None` for other JSON, which may be an answer in JSON.
+pub fn texts_in_parts(content: &Value) -> Option<Vec<String>> {
+    let parts = content.as_array().filter(|parts| !parts.is_empty())?;
+    let read = |part: &Value| match read_part(part)? {
+        MessagePart::Text(text) => part.get("type").map(|_| Some(text)),
+        MessagePart::Other => {
+            let kind = part.get("type").and_then(Value::as_str);
+            kind.is_some_and(|kind| OTHER_PARTS.contains(&kind)).then_some(None)
+        }
+    };
+    let texts: Vec<Option<String>> = parts.iter().map(read).collect::<Option<_>>()?;
+    Some(texts.into_iter().flatten().collect())
+}
+
 /// A part of a message.
 enum MessagePart {
     Text(String),
@@ -164,6 +191,25 @@ mod tests {
             assert_eq!((reply.text.as_str(), reply.finish), (joined, FinishReason::Stop));
         }
         assert_eq!(read(json!([thinking])).finish, FinishReason::UnfinishedThinking);
+    }
+
+    #[test]
+    fn parts_are_told_from_an_answer_in_json() {
+        let thinking = json!({"type": "thinking", "thinking": "Maybe 8."});
+        let text = json!({"type": "text", "text": "At 9."});
+        assert_eq!(texts_in_parts(&json!([thinking, text])).unwrap(), ["At 9."]);
+        assert_eq!(texts_in_parts(&json!([thinking])).unwrap(), [""; 0]);
+        for other in [
+            json!([]),
+            json!("At 9."),
+            json!(["At 9."]),
+            text.clone(),
+            json!([{"text": "At 9."}]),
+            json!([text, {"type": "order", "id": 3}]),
+            json!([{"type": "order", "id": 3}]),
+        ] {
+            assert_eq!(texts_in_parts(&other), None, "{other}");
+        }
     }
 
     #[test]

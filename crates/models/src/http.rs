@@ -9,7 +9,8 @@ use std::time::Duration;
 use regex::Regex;
 use reqwest::Url;
 use reqwest::header::{
-    AUTHORIZATION, AsHeaderName, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+    ACCEPT_ENCODING, AUTHORIZATION, AsHeaderName, CONTENT_TYPE, DATE, HeaderMap, HeaderValue,
+    LOCATION, RETRY_AFTER,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -186,9 +187,7 @@ impl HttpEndpoint {
         let retry_after = retry_after(response.headers());
         let location = redirect_target(&response).map(|target| shown_target(&target));
         let mut body = Vec::new();
-        while let Some(chunk) =
-            response.chunk().await.map_err(|error| self.protocol_error(&error.to_string(), true))?
-        {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken_body(&error))? {
             // Counted, because `Content-Length` can be missing or wrong.
             if body.len() + chunk.len() > MAX_BODY {
                 return Err(self.protocol_error(&format!("more than {MAX_BODY} bytes"), false));
@@ -262,6 +261,10 @@ impl HttpEndpoint {
         ModelError::Protocol { endpoint: self.base().to_owned(), what: what.to_owned(), broken }
     }
 
+    fn broken_body(&self, error: &reqwest::Error) -> ModelError {
+        self.protocol_error(&format!("half an answer: {}", root_cause(error)), true)
+    }
+
     fn timeout_error(&self, phase: TimeoutPhase, after: Duration) -> ModelError {
         ModelError::Timeout { endpoint: self.base().to_owned(), phase, after }
     }
@@ -286,8 +289,11 @@ impl HttpEndpoint {
 pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
     // Fails only if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder =
-        reqwest::Client::builder().user_agent(concat!("selftest/", env!("CARGO_PKG_VERSION")));
+    // Without this header a server may compress its answer as it likes (RFC 9110, 12.5.3).
+    let plain = (ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("selftest/", env!("CARGO_PKG_VERSION")))
+        .default_headers(HeaderMap::from_iter([plain]));
     // A network proxy must not be used for a server on this machine.
     let local = Url::parse(address).is_ok_and(|address| is_loopback(&address));
     let builder = if local { builder.no_proxy() } else { builder };

@@ -117,8 +117,13 @@ impl ServerFeatures {
         if self.thinking_switch && (names(&["chat_template_kwargs"]) || names(&unknown)) {
             return Some(Self { thinking_switch: false, ..self });
         }
-        // OpenAI's message names the parameter to use instead.
-        if names(&["max_completion_tokens"]) {
+        // OpenAI's message names the parameter to use instead. A limit that is too high is named as
+        // well.
+        let is_unsupported = || {
+            names_parameter(answer, "max_tokens")
+                && names(&["unsupported", "not supported", "extra_forbidden", "not permitted"])
+        };
+        if names(&["max_completion_tokens"]) || self.max_tokens && is_unsupported() {
             return self.max_tokens.then_some(Self { max_tokens: false, ..self });
         }
         if names(&["'temperature'", "\"temperature\""])
@@ -629,6 +634,10 @@ mod tests {
                 "Unsupported parameter: use 'max_completion_tokens' instead",
                 ServerFeatures { max_tokens: false, ..all },
             ),
+            (
+                "Unsupported parameter: 'max_tokens' is not supported with this model.",
+                ServerFeatures { max_tokens: false, ..all },
+            ),
             ("'temperature' is not supported", ServerFeatures { temperature: false, ..all }),
             ("Unknown parameter: 'seed'.", ServerFeatures { seed: false, ..all }),
             (
@@ -662,6 +671,7 @@ mod tests {
             Some(ServerFeatures { string_lengths: false, ..plain })
         );
         assert_eq!(after(all, &request, "the prompt is empty"), None);
+        assert_eq!(after(all, &request, "max_tokens is too large: 9000"), None);
         assert_eq!(all.without_rejected(&answer(500, "response_format"), &request), None);
     }
 

@@ -173,6 +173,8 @@ pub fn merge(reports: &[ShardReport]) -> Result<MergedRun, MergeError> {
         RunEnding::Interrupted
     } else if cases.iter().any(CaseResult::was_stopped_by_limit) {
         RunEnding::LimitReached
+    } else if each().any(|one| one.outcome == Some(RunOutcome::ModelUnavailable)) {
+        RunEnding::ServerLost
     } else {
         RunEnding::Complete
     };

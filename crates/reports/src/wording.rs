@@ -216,7 +216,7 @@ pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
         Some(RunOutcome::Passed) => "passed",
         Some(RunOutcome::Failed) => "failed",
         Some(RunOutcome::Inconclusive) => "inconclusive",
-        Some(RunOutcome::ModelUnavailable) => "a model was unavailable",
+        Some(RunOutcome::ModelUnavailable) => "a model or server was unavailable",
         Some(RunOutcome::NothingRan) => "nothing ran",
         Some(RunOutcome::Interrupted) => "interrupted",
         None => "not finished",

@@ -23,6 +23,12 @@ pub enum TextChange {
     LineEnds,
     /// Decomposed characters were composed (NFC).
     Composition,
+    /// The code fence around a whole reply was taken off.
+    CodeFence,
+    /// Texts of several parts were joined.
+    JoinedParts,
+    /// Thinking before the answer was taken off.
+    Thinking,
 }
 
 impl TextChange {
@@ -34,6 +40,9 @@ impl TextChange {
             TextChange::ControlSequences => "terminal colour and control codes removed",
             TextChange::LineEnds => "line ends CRLF or CR changed to LF",
             TextChange::Composition => "characters composed (Unicode NFC)",
+            TextChange::CodeFence => "code fence around the reply taken off",
+            TextChange::JoinedParts => "text parts joined, others left out",
+            TextChange::Thinking => "thinking before the answer taken off",
         }
     }
 }

@@ -152,8 +152,16 @@ async fn statuses_are_translated() {
             "which?",
         ),
         (r#"{"status":"INCOMPLETE","output":"half"}"#, TaskStatus::Error, "INCOMPLETE: half"),
-        (r#"{"status":"CANCELLED","output":null}"#, TaskStatus::Error, "CANCELLED"),
-        (r#"{"status":"ERROR"}"#, TaskStatus::Error, "ERROR"),
+        (
+            r#"{"status":"CANCELLED","output":null}"#,
+            TaskStatus::Error,
+            "CANCELLED without a message; the reply has: status, output",
+        ),
+        (
+            r#"{"status":"ERROR"}"#,
+            TaskStatus::Error,
+            "ERROR without a message; the reply has: status",
+        ),
         (
             r#"{"status":"COMPLETE","output":"password=hunter22"}"#,
             TaskStatus::Complete,

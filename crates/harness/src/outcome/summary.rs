@@ -71,6 +71,12 @@ impl RunSummary {
         self.pass_rate_interval = wilson_clustered(self.passed, decided, self.repeats.unwrap_or(1));
     }
 
+    /// Returns true if cases lack a verdict because the server of their judge was given up.
+    pub(crate) fn lost_verdicts(&self, ending: RunEnding) -> bool {
+        ending == RunEnding::ServerLost
+            && self.by_unscored_reason.contains_key(&UnscoredReason::Unavailable)
+    }
+
     /// Returns the number of cases with this status.
     pub fn count(&self, status: CaseStatus) -> u32 {
         self.by_status.get(&status).copied().unwrap_or(0)
@@ -109,6 +115,8 @@ pub enum RunEnding {
     Interrupted,
     /// A limit of time, tokens or money was reached.
     LimitReached,
+    /// A server that the run needs was given up.
+    ServerLost,
 }
 
 /// Returns the outcome of a summary (design, "Exit codes").
@@ -123,7 +131,9 @@ pub fn absolute_outcome(summary: &RunSummary, ending: RunEnding) -> RunOutcome {
     } else if summary.failed > 0 {
         RunOutcome::Failed
     // A limit leaves cases as `NotRun` too. That is what was asked for, and no outage.
-    } else if summary.count(CaseStatus::NotRun) > 0 && ending != RunEnding::LimitReached {
+    } else if summary.lost_verdicts(ending)
+        || summary.count(CaseStatus::NotRun) > 0 && ending != RunEnding::LimitReached
+    {
         RunOutcome::ModelUnavailable
     } else if summary.unscored > 0 {
         RunOutcome::Inconclusive

@@ -400,6 +400,7 @@ impl<'a> RunExecution<'a> {
         let ending = match (*self.cancel.borrow(), &limit) {
             (true, _) => RunEnding::Interrupted,
             (false, Some(_)) => RunEnding::LimitReached,
+            (false, None) if runner.outages.first().is_some() => RunEnding::ServerLost,
             (false, None) => RunEnding::Complete,
         };
         let finding = match rule {

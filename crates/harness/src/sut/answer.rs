@@ -1,20 +1,26 @@
 //! What an adapter saw of an answer: a text, an empty one, or nothing at all. Pure.
 //!
 //! A missing answer decides no check: it is an error of the system under test. An empty one is an
-//! answer, which satisfies only a check that asks for it. Texts are normalised here, before their
-//! status is inferred and before checks and judges see them; the raw text is kept.
+//! answer, which satisfies only a check that asks for it. Texts are normalised here, and thinking
+//! before the answer is taken off, before their status is inferred and before checks and judges see
+//! them; the raw text is kept.
 
 use serde_json::Value;
 
 use super::{SutError, SutReply};
 use selftest_checks::check::is_blank;
 use selftest_checks::scenario::TaskStatus;
+use selftest_models::completion::texts_in_parts;
+use selftest_models::thinking::{SeenThinking, see_thinking};
 use selftest_text::normal::{NormalText, TextChange, describe_changes, normalise};
 use selftest_text::redact::Redactor;
 use selftest_text::wording::json_members;
 
 /// Maximum length of the raw text to keep, in bytes.
 const MAX_RAW: usize = 64 * 1024;
+
+/// Maximum length of a quoted start of a text, in bytes.
+const MAX_START: usize = 120;
 
 /// An answer as an adapter saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +31,8 @@ pub(in crate::sut) enum SeenAnswer {
     Empty,
     /// There is no answer, for this reason.
     Missing(String),
+    /// The text ended before an answer.
+    Unfinished(String),
 }
 
 /// A normalised text.
@@ -46,32 +54,56 @@ impl SeenAnswer {
                 let what = if reply.pointer(pointer).is_some() { "null" } else { "nothing" };
                 Self::Missing(format!("{what} at {pointer}; {}", json_members(reply)))
             }
-            Some(other) => Self::of(&other.to_string(), decoding),
+            Some(other) => match texts_in_parts(other) {
+                Some(texts) if texts.is_empty() => {
+                    Self::Missing(format!("no text in the parts at {pointer}"))
+                }
+                Some(texts) => {
+                    let decoding = [decoding, &[TextChange::JoinedParts]].concat();
+                    Self::read(&texts.concat(), &other.to_string(), &decoding)
+                }
+                None => Self::of(&other.to_string(), decoding),
+            },
         }
     }
 
     /// Sees a text that is an answer, even if it is empty. `decoding` are the changes made while it
     /// was decoded.
     pub(in crate::sut) fn of(raw: &str, decoding: &[TextChange]) -> Self {
-        if is_blank(raw) {
+        Self::read(raw, raw, decoding)
+    }
+
+    fn read(text: &str, raw: &str, decoding: &[TextChange]) -> Self {
+        if is_blank(text) {
             return Self::Empty;
         }
-        let NormalText { text, changes } = normalise(raw);
+        let NormalText { text, changes } = normalise(text);
+        let mut changes = [decoding, &changes[..]].concat();
+        let text = match see_thinking(&text) {
+            SeenThinking::None => text.into_owned(),
+            SeenThinking::TakenOff { answer } => {
+                changes.push(TextChange::Thinking);
+                answer.to_owned()
+            }
+            SeenThinking::Unfinished => {
+                let start = selftest_text::one_line(&text, MAX_START);
+                return Self::Unfinished(format!("the text ends within its thinking: {start}"));
+            }
+        };
         if is_blank(&text) {
             return Self::Empty;
         }
         let raw = (text != raw).then(|| selftest_text::clip(raw, MAX_RAW));
-        let mut changes = [decoding, &changes[..]].concat();
         changes.sort_unstable();
         changes.dedup();
-        Self::Text(AnswerText { text: text.into_owned(), raw, changes })
+        Self::Text(AnswerText { text, raw, changes })
     }
 
     /// Returns the text of the answer; empty without an answer.
     pub(in crate::sut) fn text(&self) -> &str {
         match self {
             SeenAnswer::Text(answer) => &answer.text,
-            SeenAnswer::Empty | SeenAnswer::Missing(_) => "",
+            SeenAnswer::Empty | SeenAnswer::Missing(_) | SeenAnswer::Unfinished(_) => "",
         }
     }
 
@@ -84,11 +116,15 @@ impl SeenAnswer {
     ) -> Result<SutReply, SutError> {
         let answer = match self {
             SeenAnswer::Text(answer) => answer,
-            SeenAnswer::Missing(why) if status != TaskStatus::Error => {
+            SeenAnswer::Missing(why) | SeenAnswer::Unfinished(why)
+                if status != TaskStatus::Error =>
+            {
                 let what = redactor.apply(&format!("no answer seen: {why}")).into_owned();
                 return Err(SutError::failed(what));
             }
-            SeenAnswer::Empty | SeenAnswer::Missing(_) => return Ok(SutReply::new(status, "")),
+            SeenAnswer::Empty | SeenAnswer::Missing(_) | SeenAnswer::Unfinished(_) => {
+                return Ok(SutReply::new(status, ""));
+            }
         };
         let redacted = |text: &str| redactor.apply(text).into_owned();
         let notes = describe_changes(&answer.changes)
@@ -131,6 +167,29 @@ mod tests {
         let error = reply(TaskStatus::Complete).unwrap_err().to_string();
         assert_eq!(error, "no answer seen: nothing at /output; the reply has: status");
         assert_eq!(reply(TaskStatus::Error).unwrap().output, "");
+    }
+
+    #[test]
+    fn thinking_and_parts_are_no_answer() {
+        let reply = |seen: SeenAnswer| seen.into_reply(TaskStatus::Complete, &Redactor::default());
+        let thought = reply(SeenAnswer::of("<think>Maybe 8?</think>\nAt 9.", &[])).unwrap();
+        assert_eq!(thought.output, "At 9.");
+        assert_eq!(thought.raw_output.as_deref(), Some("<think>Maybe 8?</think>\nAt 9."));
+        assert_eq!(
+            thought.notes,
+            ["normalised before it was checked: thinking before the answer taken off"]
+        );
+        let cut = reply(SeenAnswer::of("<think>At 9? Or", &[])).unwrap_err().to_string();
+        assert_eq!(cut, "no answer seen: the text ends within its thinking: <think>At 9? Or");
+        assert_eq!(SeenAnswer::of("<think>all</think>", &[]), SeenAnswer::Empty);
+        let parts = json!({ "output": [{"type": "thinking", "thinking": "8?"},
+                                       {"type": "text", "text": "At 9."}],
+                            "only": [{"type": "thinking", "thinking": "8?"}] });
+        let joined = reply(SeenAnswer::at(&parts, "/output", &[])).unwrap();
+        assert_eq!(joined.output, "At 9.");
+        assert!(joined.notes[0].ends_with("text parts joined, others left out"));
+        let missing = SeenAnswer::Missing("no text in the parts at /only".to_owned());
+        assert_eq!(SeenAnswer::at(&parts, "/only", &[]), missing);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use selftest_models::{
     CallRecord, ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage,
     ReplySchema, SamplingParameters, ThinkingMode, call_and_record,
 };
-use selftest_text::normal::readable_json;
+use selftest_text::normal::{TextChange, readable_json};
 use selftest_text::redact::Redactor;
 
 /// Path of the assistant's template under `prompts/`.
@@ -244,13 +244,18 @@ fn read_answer(text: &str) -> Result<AssistantAnswer, SutError> {
         #[serde(default, rename = "output")]
         _output: Option<String>,
     }
-    let readable = readable_json(text.trim());
+    let bare = without_fence(text);
+    let mut readable = readable_json(bare.unwrap_or(text.trim()));
+    if bare.is_some() {
+        readable.changes.push(TextChange::CodeFence);
+    }
     let unreadable = |error: serde_json::Error| {
         let what = match text.trim() {
             "" => "the model's reply is empty".to_owned(),
             text => {
                 let start = selftest_text::one_line(text, 120);
-                format!("the answer is not {{output, status}}: {error}: {start}")
+                let why = if error.is_data() { format!("{error}: ") } else { String::new() };
+                format!("the answer is not one JSON object {{output, status}}: {why}{start}")
             }
         };
         SutError::failed(what)
@@ -260,6 +265,13 @@ fn read_answer(text: &str) -> Result<AssistantAnswer, SutError> {
     let whole: Value = serde_json::from_str(&readable.text).map_err(unreadable)?;
     let output = SeenAnswer::at(&whole, "/output", &readable.changes);
     Ok(AssistantAnswer { status, output })
+}
+
+/// Returns what is in the code fence that stands around a whole text: models without a schema often
+/// write their JSON so.
+fn without_fence(text: &str) -> Option<&str> {
+    let (info, body) = text.trim().strip_prefix("```")?.strip_suffix("```")?.split_once('\n')?;
+    matches!(info.trim(), "" | "json" | "JSON").then_some(body.trim())
 }
 
 /// The values of the template.

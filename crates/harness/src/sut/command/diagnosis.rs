@@ -11,6 +11,17 @@ use selftest_text::one_line;
 /// Exit code of shells for a file that cannot be executed.
 const EXIT_NOT_EXECUTABLE: i32 = 126;
 
+/// The exit of a program that reports success.
+const SUCCESS: &str = "exit code 0";
+
+/// What a `json_lines` program should print.
+const RESULT_SHAPE: &str =
+    r#"print {"type": "result", "status": "COMPLETE", "output": "the answer"} on one line"#;
+
+/// What to do about JSON that is not valid, or not on one line.
+const ONE_LINE: &str =
+    "its JSON is not valid, or not on one line: print each object on a line of its own";
+
 /// Maximum length of quoted text in a hint, in bytes.
 const MAX_QUOTE: usize = 80;
 
@@ -42,11 +53,47 @@ static MISSING_MODULE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is a constant, and a test compiles it")
 });
 
+/// Messages of programs that miss an argument.
+static WANTS_ARGUMENT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?im)^usage:|(?:missing|required) (?:required )?(?:arguments?|operand)|arguments? (?:is|are|was|were) (?:required|not provided)",
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
+/// A line of a `json_lines` program that is no usable result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OddLine {
+    /// A result, without an answer or with wrong members.
+    Result,
+    /// JSON without a `type`.
+    Untyped,
+    /// The start of JSON, and no JSON.
+    Broken,
+    /// Plain text.
+    Text,
+}
+
+impl OddLine {
+    /// Classifies a line that is no message.
+    pub(super) fn of(line: &str, value: Option<&serde_json::Value>) -> Self {
+        match value {
+            Some(value) if value.is_object() => Self::Untyped,
+            None if line.trim_start().starts_with(['{', '[']) => Self::Broken,
+            _ => Self::Text,
+        }
+    }
+}
+
 /// What is known of a program that gave no answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProgramTrace<'a> {
     /// Its protocol; `None` for an agent of the Agent Client Protocol.
     pub(super) protocol: Option<ProgramProtocol>,
+    /// True if it gets its prompt as an argument.
+    pub(super) is_prompt_argument: bool,
+    /// The line that ended the turn of a `json_lines` program.
+    pub(super) odd_line: Option<OddLine>,
     /// What it wrote to stdout that is no message.
     pub(super) printed: &'a str,
     /// Its stderr, bounded.
@@ -86,6 +133,11 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
+    match trace.odd_line {
+        Some(OddLine::Result | OddLine::Untyped) => return Some(RESULT_SHAPE.to_owned()),
+        Some(OddLine::Broken) => return Some(ONE_LINE.to_owned()),
+        Some(OddLine::Text) | None => {}
+    }
     if !trace.files.is_empty() && printed.is_empty() {
         let names: Vec<String> = trace
             .files
@@ -105,12 +157,13 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
         } else {
             format!("it printed `{}` and waits for more input", quote())
         };
-        let way = if is_json {
-            "; for plain text set sut.command.protocol: text"
-        } else {
-            "; sut.command.prompt_input: argument hands it the prompt as an argument"
+        let way = match trace.protocol {
+            Some(ProgramProtocol::JsonLines) => "; for plain text set sut.command.protocol: text",
+            Some(ProgramProtocol::Text) if !trace.is_prompt_argument => {
+                "; sut.command.prompt_input: argument hands it the prompt as an argument"
+            }
+            Some(ProgramProtocol::Text) | None => "",
         };
-        let way = if trace.protocol.is_some() { way } else { "" };
         return Some(format!("{what}: start it in its mode for a single question{way}"));
     }
     if is_json && !printed.is_empty() {
@@ -120,14 +173,31 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
             quote()
         ));
     }
+    if is_text
+        && has_exited
+        && !trace.is_prompt_argument
+        && [trace.stderr, trace.printed].iter().any(|text| WANTS_ARGUMENT.is_match(text))
+    {
+        return Some(
+            "it wants arguments: sut.command.prompt_input: argument hands it the prompt as its last \
+             one"
+            .to_owned(),
+        );
+    }
     if is_text && has_exited && !printed.is_empty() {
         return Some(format!(
             "it had printed `{}`, which does not count, because its exit code is not 0",
             quote()
         ));
     }
+    if is_text && trace.exit == Some(SUCCESS) && printed.is_empty() && !trace.stderr.is_empty() {
+        return Some("it wrote to stderr alone: let it print its answer to stdout".to_owned());
+    }
     if !has_exited && printed.is_empty() {
         return Some(match trace.protocol {
+            Some(ProgramProtocol::Text) if trace.is_prompt_argument => {
+                "it printed nothing: if it is slow, raise timeout_seconds".to_owned()
+            }
             Some(ProgramProtocol::JsonLines) => "it printed nothing: if it reads its input to the \
                  end, or speaks plain text, set sut.command.protocol: text; if it is slow, raise \
                  timeout_seconds"
@@ -195,9 +265,12 @@ mod tests {
             printed,
             stderr,
             exit,
-            files: &[],
             section: "sut.command",
+            ..ProgramTrace::default()
         };
+        let line =
+            |odd_line| ProgramTrace { odd_line: Some(odd_line), ..trace(JSON, "{", "", None) };
+        let argument = |trace| ProgramTrace { is_prompt_argument: true, ..trace };
         let failed = Some("exit code 1");
         for (trace, words) in [
             (trace(TEXT, "", "Error: stdin is not a terminal", failed), "it wants a terminal"),
@@ -219,6 +292,13 @@ mod tests {
             (trace(TEXT, "", "", None), "prompt_input: argument"),
             (trace(JSON, "", "", None), "it printed nothing"),
             (trace(None, "", "", None), "Agent Client Protocol"),
+            (argument(trace(TEXT, "", "", None)), "it is slow"),
+            (trace(TEXT, "", "usage: bot PROMPT", Some("exit code 2")), "it wants arguments"),
+            (trace(TEXT, "", "At 9.", Some("exit code 0")), "to stderr alone"),
+            (line(OddLine::Result), r#"{"type": "result""#),
+            (line(OddLine::Untyped), r#"{"type": "result""#),
+            (line(OddLine::Broken), "not on one line"),
+            (line(OddLine::Text), "it prints plain text"),
             (trace(TEXT, "", "ModuleNotFoundError: No module named 'x'", failed), "install"),
             (
                 ProgramTrace { files: &wrote, ..trace(TEXT, "", "", Some("exit code 0")) },
@@ -229,5 +309,12 @@ mod tests {
             assert!(hint.contains(words), "{trace:?}: {hint}");
         }
         assert_eq!(hint(&trace(JSON, "", "cannot find my model", failed)), None);
+        let usage = argument(trace(TEXT, "", "usage: bot", Some("exit code 2")));
+        assert_eq!(hint(&usage), None, "it got its argument");
+        let object = serde_json::json!({ "status": "COMPLETE" });
+        assert_eq!(OddLine::of("{\"status\": …}", Some(&object)), OddLine::Untyped);
+        assert_eq!(OddLine::of("{", None), OddLine::Broken);
+        assert_eq!(OddLine::of("At 9.", None), OddLine::Text);
+        assert_eq!(OddLine::of("9", Some(&serde_json::json!(9))), OddLine::Text);
     }
 }

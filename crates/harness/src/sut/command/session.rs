@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::ChildStdin;
 
 use super::CommandSetup;
-use super::diagnosis::{self, ProgramTrace};
+use super::diagnosis::{self, OddLine, ProgramTrace};
 use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
 use super::read_marks::ReadMarks;
 use super::scratch::ScratchFolder;
@@ -60,6 +60,8 @@ pub(in crate::sut) struct CommandSession {
     other_lines: u32,
     /// The start of what the program printed that is no answer.
     printed: String,
+    /// The line that ended the last turn without an answer.
+    odd_line: Option<OddLine>,
     /// True if the program has answered at least once.
     has_answered: bool,
     /// The protocol rule that the program violated, if any.
@@ -111,12 +113,25 @@ struct ProgramResult {
     output: SeenAnswer,
 }
 
+/// The line of a `json_lines` program that ends a turn without an answer.
+struct UnusableLine {
+    error: SutError,
+    line: Option<OddLine>,
+}
+
+impl From<SutError> for UnusableLine {
+    fn from(error: SutError) -> Self {
+        Self { error, line: None }
+    }
+}
+
 /// A line of a `json_lines` program. Its `output` is read separately.
 #[derive(Deserialize)]
 struct ResultLine {
     status: TaskStatus,
     tool_calls: Option<Vec<ObservedToolCall>>,
-    tokens: Option<u64>,
+    /// Not worth an error if it is wrong.
+    tokens: Option<Value>,
     session_id: Option<String>,
     task_group_id: Option<String>,
 }
@@ -158,6 +173,7 @@ impl CommandSession {
             exit: None,
             other_lines: 0,
             printed: String::new(),
+            odd_line: None,
             has_answered: false,
             broken_rule: None,
             skill,
@@ -276,8 +292,12 @@ impl CommandSession {
         let mut stdin = process.stdin.take();
         let write = write(stdin.as_mut(), format!("{message}\n").into_bytes());
         let read = read_result(&mut process.stdout, &mut self.other_lines, &mut self.printed);
-        let line = while_writing(write, read).await?;
+        let read = while_writing(write, read).await;
         process.stdin = stdin;
+        let line = read.map_err(|odd| {
+            self.odd_line = odd.line;
+            odd.error
+        })?;
         let Some(ProgramResult { line, output }) = line else {
             return Err(self.no_answer().await);
         };
@@ -290,8 +310,17 @@ impl CommandSession {
             let kept = calls.into_iter().take(MAX_TOOL_CALLS);
             kept.map(|call| redacted(&call, redactor)).collect()
         });
-        let reply = output.into_reply(line.status, redactor)?;
-        Ok(SutReply { tool_calls, tokens: line.tokens, ..reply })
+        if matches!(output, SeenAnswer::Missing(_)) {
+            self.odd_line = Some(OddLine::Result);
+        }
+        let mut reply = output.into_reply(line.status, redactor)?;
+        let tokens = line.tokens.as_ref().and_then(Value::as_u64);
+        if tokens.is_none() && line.tokens.is_some() {
+            reply
+                .notes
+                .push("`tokens` of the result is no whole number, and was left out".to_owned());
+        }
+        Ok(SutReply { tool_calls, tokens, ..reply })
     }
 
     /// Returns the error for output that ended before an answer.
@@ -337,6 +366,8 @@ impl CommandSession {
         let is_agent = self.setup.section != COMMAND_SECTION;
         diagnosis::hint(&ProgramTrace {
             protocol: (!is_agent).then_some(self.setup.speech.protocol),
+            is_prompt_argument: self.setup.speech.prompt_input == PromptInput::Argument,
+            odd_line: self.odd_line,
             printed: &printed,
             stderr: &self.stderr_text(),
             exit: self.exit.as_deref().filter(|_| self.process.is_none()),
@@ -400,7 +431,11 @@ impl CommandSession {
         let seen = SeenAnswer::of(decoded.text.trim(), &decoded.changes);
         let (status, rule) =
             status::infer(seen.text()).unwrap_or((TaskStatus::Complete, status::EMPTY));
-        let reply = seen.into_reply(status, &self.setup.host.redactor)?;
+        let mut reply = seen.into_reply(status, &self.setup.host.redactor)?;
+        if speaks_json_lines(&reply.output) {
+            let hint = "hint: set sut.command.protocol: json_lines";
+            reply.notes.push(format!("the answer is a JSON Lines result, taken as text; {hint}"));
+        }
         self.conversation.push(("Assistant", reply.output.clone()));
         Ok(SutReply { status_rule: Some(rule.to_owned()), ..reply })
     }
@@ -531,6 +566,13 @@ fn violation_in_unread(unread: &[u8], task: &SutTask) -> Option<String> {
     Some(foreign.unwrap_or_else(|| "it answered again, unasked".to_owned()))
 }
 
+/// Returns true if a `text` program printed a result of the other protocol.
+fn speaks_json_lines(answer: &str) -> bool {
+    let last: Option<Value> =
+        answer.lines().last().and_then(|line| serde_json::from_str(line).ok());
+    last.is_some_and(|line| line["type"] == "result" && line.get("status").is_some())
+}
+
 fn redacted(call: &ObservedToolCall, redactor: &Redactor) -> ObservedToolCall {
     let name = redactor.apply(&call.name).into_owned();
     let text = call.arguments.to_string();
@@ -625,38 +667,40 @@ async fn read_result(
     output: &mut ProgramOutput,
     other_lines: &mut u32,
     printed: &mut String,
-) -> Result<Option<ProgramResult>, SutError> {
+) -> Result<Option<ProgramResult>, UnusableLine> {
     while let Some(line) = output.line().await? {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let mut garbage = || {
+        let decoded = decode_json(&line);
+        let mut garbage = |value: Option<&Value>| {
             *printed = clipped(&line);
             let quote = one_line(printed, MAX_QUOTE);
-            SutError::failed(format!(
-                "expected one JSON object with a `type` per line, got: {quote}"
-            ))
+            let what = format!("expected one JSON object with a `type` per line, got: {quote}");
+            UnusableLine {
+                error: SutError::failed(what),
+                line: Some(OddLine::of(&decoded.text, value)),
+            }
         };
-        let decoded = decode_json(&line);
-        let value: Value = serde_json::from_str(&decoded.text).map_err(|_| garbage())?;
+        let value: Value = serde_json::from_str(&decoded.text).map_err(|_| garbage(None))?;
         match value.get("type").and_then(Value::as_str) {
             Some("result") => {
                 let output = SeenAnswer::at(&value, "/output", &decoded.changes);
                 let result = ResultLine::deserialize(&value);
                 return result.map(|line| Some(ProgramResult { line, output })).map_err(|error| {
                     let quote = one_line(&decoded.text, MAX_QUOTE);
-                    SutError::failed(format!("the result is not as expected: {error}: {quote}"))
+                    let what = format!("the result is not as expected: {error}: {quote}");
+                    UnusableLine { error: SutError::failed(what), line: Some(OddLine::Result) }
                 });
             }
             Some(_) => {
                 *other_lines += 1;
                 if *other_lines > MAX_OTHER_LINES {
-                    return Err(SutError::failed(format!(
-                        "more than {MAX_OTHER_LINES} lines without a result"
-                    )));
+                    let what = format!("more than {MAX_OTHER_LINES} lines without a result");
+                    return Err(SutError::failed(what).into());
                 }
             }
-            None => return Err(garbage()),
+            None => return Err(garbage(Some(&value))),
         }
     }
     Ok(None)
@@ -693,6 +737,14 @@ mod tests {
         assert_eq!(found(again).unwrap(), "it answered again, unasked");
         let other = "{\"type\":\"result\",\"status\":\"COMPLETE\",\"session_id\":\"x\"}\n";
         assert!(found(other).unwrap().contains("for the session `x`"));
+    }
+
+    #[test]
+    fn a_result_of_the_other_protocol_is_recognised() {
+        assert!(speaks_json_lines("{\"type\": \"result\", \"status\": \"COMPLETE\"}"));
+        for answer in ["", "At 9.", "{\"type\": \"result\"}", "{\"status\": \"COMPLETE\"}", "[1]"] {
+            assert!(!speaks_json_lines(answer), "{answer}");
+        }
     }
 
     #[test]

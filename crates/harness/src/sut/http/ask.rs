@@ -44,16 +44,14 @@ impl HttpSession {
             _ => Some(self.json(ask, &answer)?),
         };
         self.is_known = true;
-        let reply = match body {
-            Some((body, decoding)) => {
-                let seen = SeenAnswer::at(&body, &shared.settings.output, &decoding);
-                let stated = stated_status(&body, &shared.settings);
-                into_reply(seen, stated, &shared.redactor)
-            }
-            None => into_reply(whole(&answer), None, &shared.redactor),
+        let (seen, stated) = match body {
+            Some((body, decoding)) => (
+                SeenAnswer::at(&body, &shared.settings.output, &decoding),
+                stated_status(&body, &shared.settings),
+            ),
+            None => (whole(&answer), None),
         };
-        let reply = reply
-            .map_err(|error| SutError::failed(format!("{error}; hint: correct sut.http.output")))?;
+        let reply = super::with_hint(seen, |seen| into_reply(seen, stated, &shared.redactor))?;
         self.messages.push(json!({ "role": "assistant", "content": reply.output }));
         Ok(reply)
     }

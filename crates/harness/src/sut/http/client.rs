@@ -32,6 +32,9 @@ pub(super) const TURN_LIMIT: Duration = Duration::from_hours(6);
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 5;
 
+/// First bytes of a body that a server compressed although it was asked not to.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
 /// Maximum length of untrusted text in an error message, in bytes.
 const MAX_QUOTE: usize = 200;
 
@@ -85,6 +88,9 @@ impl HttpAnswer {
         let value = serde_json::from_str(&decoded.text).map_err(|_| {
             let (failure, what) = match decoded.text.trim_start() {
                 "" => (RequestFailure::Unreadable, "an empty body".to_owned()),
+                _ if self.body.starts_with(GZIP) => {
+                    (RequestFailure::Unreadable, "a body compressed unasked (gzip)".to_owned())
+                }
                 html if html.starts_with('<') => {
                     (RequestFailure::WebPage, format!("HTML: {}", one_line(html, MAX_QUOTE)))
                 }
@@ -216,11 +222,17 @@ impl TaskClient {
                 one_line(&String::from_utf8_lossy(to.as_bytes()), MAX_QUOTE)
             )
         });
+        let reason = status.canonical_reason().map(|reason| format!(" {reason}"));
+        let status = status.as_u16();
         let text = one_line(&String::from_utf8_lossy(&body), MAX_QUOTE);
         let after = if text.is_empty() { String::new() } else { format!(": {text}") };
         Err(RequestError {
-            what: format!("{request} answered {status}{}{after}", location.unwrap_or_default()),
-            failure: RequestFailure::Status(status.as_u16()),
+            what: format!(
+                "{request} answered {status}{}{}{after}",
+                reason.unwrap_or_default(),
+                location.unwrap_or_default()
+            ),
+            failure: RequestFailure::Status(status),
             retry_after: http::retry_after(response.headers()),
         })
     }

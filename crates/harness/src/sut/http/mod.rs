@@ -330,10 +330,8 @@ impl HttpSession {
                     let shown = (status, output);
                     if before.as_ref() != Some(&shown) || started.elapsed() >= GRACE {
                         self.shown = Some(shown.clone());
-                        let reply = shown.1.into_reply(status, &shared.redactor);
-                        return reply.map_err(|error| {
-                            let hint = "hint: correct sut.http.output";
-                            SutError::failed(format!("{error}; {hint}"))
+                        return with_hint(shown.1, |seen| {
+                            seen.into_reply(status, &shared.redactor)
                         });
                     }
                 }
@@ -361,13 +359,12 @@ impl HttpSession {
         if is(&words.running) {
             Ok(PollState::Running)
         } else if is(&words.error) {
-            let why = match SeenAnswer::at(&body, &settings.error, &decoding) {
-                why @ SeenAnswer::Text(_) => why,
-                SeenAnswer::Empty | SeenAnswer::Missing(_) => output,
-            };
-            let said = match why.text() {
-                "" => word.to_owned(),
-                why => format!("{word}: {why}"),
+            let places = [settings.error.as_str()].into_iter().chain(USUAL_ERRORS);
+            let stated = places.map(|place| SeenAnswer::at(&body, place, &decoding));
+            let why = stated.chain([output]).find(|why| !why.text().is_empty());
+            let said = match &why {
+                Some(why) => format!("{word}: {}", why.text()),
+                None => format!("{word} without a message; {}", json_members(&body)),
             };
             Ok(PollState::Terminal(TaskStatus::Error, SeenAnswer::of(&said, &decoding)))
         } else if is(&words.complete) || is(&words.awaiting_response) {
@@ -419,6 +416,25 @@ impl SutSession for HttpSession {
         .boxed()
     }
 }
+
+/// Converts an answer to a reply. The error of one that is not where it should be has a hint.
+fn with_hint(
+    seen: SeenAnswer,
+    into_reply: impl FnOnce(SeenAnswer) -> Result<SutReply, SutError>,
+) -> Result<SutReply, SutError> {
+    let is_missing = matches!(seen, SeenAnswer::Missing(_));
+    into_reply(seen).map_err(|error| {
+        if is_missing {
+            SutError::failed(format!("{error}; hint: correct sut.http.output"))
+        } else {
+            error
+        }
+    })
+}
+
+/// Where servers put the message of an error, besides the configured place.
+const USUAL_ERRORS: [&str; 5] =
+    ["/error/message", "/error", "/error_message", "/message", "/detail"];
 
 /// The response to a submit has no usable id.
 #[derive(Debug, thiserror::Error)]

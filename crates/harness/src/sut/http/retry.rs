@@ -70,7 +70,9 @@ impl RequestFailure {
     pub(super) const fn blame(self, role: RequestRole) -> RequestBlame {
         match self {
             RequestFailure::NoConnection
-            | RequestFailure::Status(300..=399 | 401 | 407 | 429 | 503) => RequestBlame::Outage,
+            | RequestFailure::Status(300..=399 | 401 | 402 | 407 | 429 | 503) => {
+                RequestBlame::Outage
+            }
             RequestFailure::Status(502 | 504 | 520..=530) if role.is_idempotent => {
                 RequestBlame::Outage
             }
@@ -79,8 +81,10 @@ impl RequestFailure {
             | RequestFailure::Status(403 | 408 | 425 | 502 | 504 | 520..=530) => {
                 RequestBlame::Infrastructure
             }
-            // Another address, or a server that is still starting.
-            RequestFailure::Status(404) if !role.is_known => RequestBlame::Infrastructure,
+            // Another address or method, or a server that is still starting.
+            RequestFailure::Status(404 | 405 | 501) if !role.is_known => {
+                RequestBlame::Infrastructure
+            }
             RequestFailure::Invalid
             | RequestFailure::TooSlow
             | RequestFailure::Status(_)
@@ -97,6 +101,7 @@ impl RequestFailure {
             RequestFailure::Status(404) => {
                 Some("correct sut.http.base_url, or the path of the call in sut.http")
             }
+            RequestFailure::Status(405 | 501) => Some("correct the method of the call in sut.http"),
             RequestFailure::Status(300..=399) => {
                 Some("write the address that it leads to into sut.http.base_url")
             }
@@ -143,7 +148,10 @@ mod tests {
             (Status(504), [false, true, true], [Infrastructure, Outage, Outage]),
             (Status(522), [false, true, true], [Infrastructure, Outage, Outage]),
             (Status(404), [false, true, false], [Infrastructure, Infrastructure, System]),
+            (Status(405), [false; 3], [Infrastructure, Infrastructure, System]),
+            (Status(501), [false; 3], [Infrastructure, Infrastructure, System]),
             (Status(401), [false; 3], [Outage; 3]),
+            (Status(402), [false; 3], [Outage; 3]),
             (Status(403), [false; 3], [Infrastructure; 3]),
             (Status(302), [false; 3], [Outage; 3]),
             (Status(500), [false; 3], [System; 3]),
