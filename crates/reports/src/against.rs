@@ -25,8 +25,7 @@ pub enum CaseStanding {
 impl CaseStanding {
     /// Returns how the case with this id stands.
     pub fn of(gate: &GateFinding, id: &str) -> Self {
-        let found = gate.cases.iter().find(|case| case.id == id);
-        found.map_or(Self::Same, |case| Self::Changed(case.change))
+        gate.of_case(id).map_or(Self::Same, |case| Self::Changed(case.change))
     }
 
     /// Returns the label used in tables.

@@ -69,6 +69,13 @@ impl Contrast {
         if let Some(text) = equal {
             return Some(Self::between("Expected against got", text, answer));
         }
+        let json = checks.iter().find_map(|kind| match kind {
+            CheckKind::Json(check) => check.sides(answer),
+            _ => None,
+        });
+        if let Some([expected, got]) = json {
+            return Some(Self::between("Expected against got", &expected, &got));
+        }
         if let Some(found) = forbidden(&checks, answer) {
             return Some(found);
         }
@@ -223,6 +230,8 @@ fn sentences(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use selftest_checks::check::JsonCheck;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -248,6 +257,21 @@ mod tests {
         );
         assert_eq!(marked(&by_words("a b", "a b")), "a b");
         assert_eq!(marked(&by_words("", "b")), "{+b+}");
+    }
+
+    #[test]
+    fn json_is_marked_member_by_member() {
+        let check: Value = json!({ "pointer": "/order", "equals": { "id": 3, "paid": true } });
+        let check: JsonCheck = serde_json::from_value(check).unwrap();
+        let [expected, got] =
+            check.sides(r#"{"order": {"paid": false, "id": 3.0, "x": 1}}"#).unwrap();
+        assert_eq!(
+            Contrast::between("x", &expected, &got).lines().unwrap(),
+            "  {\n-   \"id\": 3,\n-   \"paid\": true\n+   \"id\": 3.0,\n+   \"paid\": false,\n+   \
+             \"x\": 1\n  }\n"
+        );
+        assert_eq!(check.sides(r#"{"order": {"paid": true, "id": 3.0}}"#), None);
+        assert_eq!(check.sides("no JSON"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use selftest_harness::gate::finding::{CaseChange, GateFinding};
 use selftest_harness::outcome::judge_samples::JudgeSamples;
 use selftest_harness::outcome::panel::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::repeats::RepeatedResult;
 use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{CaseResult, CaseStatus, RunOutcome, RunSummary, SkillResult};
 use selftest_text::escape;
@@ -341,6 +342,10 @@ fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
 fn repeats(cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
     let line = |case: &RepeatedCaseView<'_>| {
         let id = escape::terminal(case.id, 64);
+        if case.result() == RepeatedResult::Unscored {
+            let trials = plural(case.trials(), "trial");
+            return format!("{id}: {}, no verdict in {trials}", case.result().label());
+        }
         let passed = format!(
             "{id}: {}, {} passed ({}, 95 % interval {})",
             case.result().label(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::CheckValueError;
+use super::decide::{equal, json_values};
 use selftest_schema::Schema;
 
 /// Maximum size of a schema, in bytes.
@@ -32,6 +33,36 @@ pub struct JsonCheck {
         deserialize_with = "deserialize_present"
     )]
     pub equals: Option<Value>,
+}
+
+impl JsonCheck {
+    /// Returns the expected value and that of the answer as indented text, with the members of the
+    /// latter in the order of the former. `None` if they are equal, or one is missing.
+    pub fn sides(&self, answer: &str) -> Option<[String; 2]> {
+        let wanted = self.equals.as_ref()?;
+        let whole = json_values(answer).into_iter().next()?;
+        let found = whole.pointer(self.pointer.as_ref().map_or("", JsonPointerCheck::as_str))?;
+        let sides = [wanted, &in_order_of(found, wanted)].map(|value| format!("{value:#}"));
+        (!equal(found, wanted)).then_some(sides)
+    }
+}
+
+/// Returns a value with the members of its objects in the order of another value.
+fn in_order_of(value: &Value, other: &Value) -> Value {
+    match (value, other) {
+        (Value::Object(value), Value::Object(other)) => {
+            let known = other.iter().filter_map(|(key, other)| {
+                Some((key.clone(), in_order_of(value.get(key)?, other)))
+            });
+            let rest = value.iter().filter(|(key, _)| !other.contains_key(*key));
+            known.chain(rest.map(|(key, value)| (key.clone(), value.clone()))).collect()
+        }
+        (Value::Array(value), Value::Array(other)) => {
+            let others = other.iter().chain(std::iter::repeat(&Value::Null));
+            value.iter().zip(others).map(|(value, other)| in_order_of(value, other)).collect()
+        }
+        (value, _) => value.clone(),
+    }
 }
 
 /// Keeps an explicit `equals: null` apart from a missing key; it requires null.

@@ -158,6 +158,10 @@ struct HtmlCase {
 impl HtmlCase {
     /// Adds a trial to a repeated case.
     fn add_trial(&mut self, mut trial: HtmlCase) {
+        let is_first = self.trials.iter().all(|earlier| earlier.kind == "passed");
+        if is_first && trial.kind != "passed" && !trial.why.is_empty() {
+            self.why = format!("{}; {}", self.why, trial.why);
+        }
         // Its line in the list of trials has no room for the reason.
         if trial.reason.is_none() && !trial.why.is_empty() {
             trial.reason = Some(std::mem::take(&mut trial.why));
@@ -402,13 +406,18 @@ fn repeated_case(run: &CiRunView<'_>, group: &RepeatedCaseView<'_>, trial: HtmlC
         label: group.result().label().to_owned(),
         score: wording::score(group.mean),
         against: gate.map(|gate| CaseStanding::of(gate, group.id)),
-        why: format!(
-            "{}, {} passed, {}, 95 % interval {}",
-            plural(group.trials(), "trial"),
-            group.passed_words(),
-            group.rate(),
-            group.interval()
-        ),
+        why: match group.result() {
+            RepeatedResult::Unscored => {
+                format!("no verdict in {}", plural(group.trials(), "trial"))
+            }
+            RepeatedResult::Passed | RepeatedResult::Failed | RepeatedResult::Flaky => format!(
+                "{}, {} passed, {}, 95 % interval {}",
+                plural(group.trials(), "trial"),
+                group.passed_words(),
+                group.rate(),
+                group.interval()
+            ),
+        },
         ..removed_case(group.id, trial.number)
     };
     let mut row = HtmlCase { facts: String::new(), ..row };
@@ -475,7 +484,7 @@ fn case(
     let currency = run.currency();
     let mut facts: Vec<String> = Vec::new();
     let gate = run.document.gate.as_ref();
-    let gated = gate.and_then(|gate| gate.cases.iter().find(|it| it.id == result.scenario.id));
+    let gated = gate.and_then(|gate| gate.of_case(&result.scenario.id));
     if let Some(gated) = gated {
         let label = gated.change.label();
         let words = against::details(gated, case.reason.as_deref());

@@ -14,9 +14,10 @@ use selftest_text::escape::{terminal, visible};
 use selftest_text::wording::percent;
 
 use super::run_view::{CiRunView, MISSING, details};
+use crate::against::{self, CaseStanding};
 use crate::case_view::CaseView;
 use crate::wording;
-use selftest_harness::gate::finding::GateFinding;
+use selftest_harness::gate::finding::{GateFinding, GatedCase};
 use selftest_harness::outcome::CaseStatus;
 use selftest_harness::outcome::usage::RoleUsage;
 
@@ -86,7 +87,9 @@ fn groups(run: &CiRunView<'_>) -> Vec<(String, Vec<TestCase>)> {
 }
 
 fn test_case(run: &CiRunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase {
-    let mut found = TestCase::new(name(case.name()), status(case));
+    let gate = run.document.gate.as_ref();
+    let gated = gate.and_then(|gate| gate.of_case(&case.result.scenario.id));
+    let mut found = TestCase::new(name(case.name()), status(case, gated));
     found.set_classname(name(group));
     found.set_time(Duration::from_millis(case.result.duration_ms));
     if let Some(source) = run.source(case) {
@@ -100,6 +103,9 @@ fn test_case(run: &CiRunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase 
         found.add_property((key, name(&value).as_str()));
     };
     property("status", <&str>::from(case.status).to_owned());
+    if let Some(gated) = gated {
+        property("change", CaseStanding::Changed(gated.change).value());
+    }
     if let Some(score) = case.score() {
         property("score", score.to_string());
         property("threshold", result.threshold.to_string());
@@ -124,8 +130,8 @@ fn test_case(run: &CiRunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase 
     found
 }
 
-/// Returns the status of a case in a test report.
-fn status(case: &CaseView<'_>) -> TestCaseStatus {
+/// Returns the status of a case in a test report. How it stands against the baseline comes first.
+fn status(case: &CaseView<'_>, gated: Option<&GatedCase>) -> TestCaseStatus {
     let mut status = match case.status {
         CaseStatus::Passed => return TestCaseStatus::success(),
         CaseStatus::Failed
@@ -146,7 +152,15 @@ fn status(case: &CaseView<'_>) -> TestCaseStatus {
         }
     };
     let reason = case.reason.as_deref().unwrap_or("no reason given");
-    status.set_message(terminal(reason, MAX_REASON));
+    let message = match gated {
+        Some(gated) => {
+            let details = against::details(gated, Some(reason));
+            let details = if details.is_empty() { details } else { format!(" ({details})") };
+            format!("{}{details}: {reason}", gated.change.label())
+        }
+        None => reason.to_owned(),
+    };
+    status.set_message(terminal(&message, MAX_REASON));
     status.set_type(<&str>::from(case.status));
     let details = details(case);
     if !details.is_empty() {
@@ -244,6 +258,26 @@ mod tests {
             };
             assert!(message.as_ref().is_some_and(|words| !words.as_str().is_empty()), "{case:?}");
         }
+    }
+
+    #[test]
+    fn a_failure_says_how_it_stands_and_what_was_expected() {
+        let mut document = fixture::document();
+        let failed = document.cases.iter().find(|case| case.pass == Some(false)).unwrap();
+        let id = failed.id.clone();
+        let finding = serde_json::json!({
+            "mode": "no_regression", "baseline": "b.json",
+            "baseline_run_id": "selftest-20260101-0000-a", "compared": 1, "passed_before": 1,
+            "trials_needed": 3, "beyond_chance": false, "removed": [],
+            "cases": [{ "id": id, "change": "regression", "reason": "", "passed": 0, "decided": 3,
+                        "score_before": null, "score": null }],
+        });
+        document.gate = Some(serde_json::from_value(finding).unwrap());
+        let text = xml(&document);
+        let found = text.split("<testcase ").find(|case| case.contains(&format!("name=\"{id}\"")));
+        let found = found.unwrap();
+        assert!(found.contains("message=\"REGRESSION (0 of 3 trials passed): "), "{found}");
+        assert!(found.contains("<property name=\"change\" value=\"regression\"/>"), "{found}");
     }
 
     #[test]

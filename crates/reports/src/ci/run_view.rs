@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 use super::sources::{CaseSource, CaseSources};
 use crate::case_view::{self, CaseView};
+use crate::contrast::Contrast;
 use crate::document::ReportDocument;
+use crate::traces;
 use crate::wording;
 use selftest_checks::check::CheckOutcome;
 use selftest_harness::outcome::CaseResult;
@@ -120,6 +122,13 @@ pub(super) fn details(case: &CaseView<'_>) -> String {
         if let Some(reply) = &step.reply {
             let heading = format!("Answer ({}, expected {})", reply.status, step.expected_status);
             section(&heading, &reply.output);
+        }
+        match Contrast::of(case.result) {
+            Some(contrast) => {
+                let forbidden = || contrast.forbidden().join("\n");
+                section(contrast.heading, &contrast.lines().unwrap_or_else(forbidden));
+            }
+            None => section("Reference", traces::reference(case.result).unwrap_or_default()),
         }
         section("Checks", &checks(case));
         section("Questions, with the probability of yes", &questions(case));

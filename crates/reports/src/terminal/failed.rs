@@ -121,7 +121,8 @@ pub(super) fn failed(
         }
         lines.push(String::new());
         let standing = gate.map(|gate| CaseStanding::of(gate, &case.result.scenario.id));
-        let standing = standing.filter(|standing| *standing != CaseStanding::Same);
+        let standing = standing
+            .filter(|standing| *standing != CaseStanding::Same && standing.label() != case.label());
         let standing = standing.map(|standing| format!(" ({})", standing.label()));
         lines.push(format!("{mark} {name}{}", standing.unwrap_or_default()));
         for part in parts(case) {
@@ -171,7 +172,7 @@ fn parts(case: &CaseView<'_>) -> Vec<FailedPart> {
     let failed = case.result.checks.iter();
     let failed = failed.filter(|check| check.finding.outcome == CheckOutcome::Failed);
     // The first one is the reason, unless a fact precedes it.
-    let others = failed.map(CheckResult::describe).filter(|words| *words != reason(case));
+    let others = failed.map(CheckResult::describe).filter(|words| !reason(case).contains(words));
     for words in others.take(MAX_CHECKS) {
         add("failed", words);
     }

@@ -188,7 +188,7 @@ fn decide_value(check: &JsonCheck, whole: &Value) -> FactStatement {
 }
 
 /// Compares two JSON values, treating `3` and `3.0` as the same number.
-pub(super) fn equal(a: &Value, b: &Value) -> bool {
+pub(in crate::check) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => {
@@ -203,7 +203,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 }
 
 /// Returns the JSON of an answer: the whole text, or each fenced block that parses.
-fn json_values(answer: &str) -> Vec<Value> {
+pub(in crate::check) fn json_values(answer: &str) -> Vec<Value> {
     if let Ok(whole) = serde_json::from_str(answer.trim()) {
         return vec![whole];
     }

@@ -11,6 +11,7 @@ pub(super) mod skill;
 
 use selftest_text::escape::terminal;
 
+pub(super) use answer::{equal, json_values};
 pub use empty_answer::accepts_empty_answer;
 
 use super::finding::MAX_SENTENCE;
