@@ -135,6 +135,18 @@ fn a_program_that_reads_no_stdin_gets_its_request_as_an_argument() {
     assert!(run.read(CONFIG).contains("prompt_input: argument"), "{}", run.read(CONFIG));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_does_not_answer_is_shown_with_what_to_do() {
+    let agent = "#!/bin/sh\necho 'Error: stdin is not a terminal' >&2\nexit 1\n";
+    let readme = "# Ferry\n\nStart it: `./agent.sh`, or `go run . \"Which harbour is next?\"`\n";
+    let workspace = program(project(), "agent.sh", agent).file("README.md", readme);
+    let run = written(&workspace, &["hint   it wants a terminal"]);
+    let _ = run
+        .stdout_contains("next: `selftest doctor`")
+        .stdout_contains("unused README.md:3: `go run .`: go is not on PATH");
+}
+
 #[test]
 fn a_task_api_is_tested_on_this_machine() {
     let api = "openapi: 3.1.0\nservers: [{url: 'https://api.example.org'}]\npaths:\n  \

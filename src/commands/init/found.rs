@@ -193,8 +193,15 @@ impl Found {
             let has_files =
                 command.files().all(|path| is_file_within(project, path.trim_start_matches("./")));
             let is_new = self.commands.iter().all(|other| other.words != command.words);
-            if has_files && is_new && is_there(&command.words[0]) {
+            if !has_files || !is_new {
+                continue;
+            }
+            if is_there(&command.words[0]) {
                 self.commands.push(command);
+            } else {
+                let FoundCommand { words, origin, .. } = command;
+                let why = format!("{origin}: `{}`: {} is not on PATH", words.join(" "), words[0]);
+                self.refused.push(why);
             }
         }
         self.commands.sort_by_key(|command| std::cmp::Reverse(command.rank()));

@@ -94,30 +94,32 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
         lines += &format!("note   {line}\n");
     }
     print(&lines)?;
+    let mut answers_hello = true;
     if is_own && answers.target.can_be_greeted(&project.environment) {
-        say_hello(&project, &folder, &found, &mut answers).await?;
+        answers_hello = say_hello(&project, &folder, &found, &mut answers).await?;
     }
 
     let findings = doctor::check_without_models(&project).await;
     print(&findings.text())?;
-    let next = next_command(findings.is_healthy(), found.skills.is_repository());
+    let is_ready = answers_hello && findings.is_healthy();
+    let next = next_command(is_ready, found.skills.is_repository());
     print(&format!("next: `{next}`\n"))?;
     Ok(Exit::Passed)
 }
 
 /// Starts the chosen program once and shows what came back. A program whose way of taking a request is
 /// not known and that does not answer gets the request as an argument too; the configuration keeps
-/// the way that works.
+/// the way that works. Returns false if it does not answer.
 async fn say_hello(
     project: &Project,
     folder: &Destination<'_>,
     found: &Found,
     answers: &mut Answers,
-) -> Result<(), AppError> {
-    let Some(greeting) = greet(project).await? else { return Ok(()) };
+) -> Result<bool, AppError> {
+    let Some(greeting) = greet(project).await? else { return Ok(true) };
     print(&greeting_lines(&greeting))?;
     let Some(other) = answers.target.other_input().filter(|_| !greeting.is_answered()) else {
-        return Ok(());
+        return Ok(greeting.is_answered());
     };
     let first = std::mem::replace(&mut answers.target, other);
     write_configuration(folder, found, answers)?;
@@ -126,12 +128,14 @@ async fn say_hello(
             print(
                 "note   it answers a request that is its last argument: prompt_input is argument\n",
             )?;
-            print(&greeting_lines(&second))
+            print(&greeting_lines(&second))?;
+            Ok(true)
         }
         _ => {
             answers.target = first;
             write_configuration(folder, found, answers)?;
-            print("note   it does not answer a request in an argument either\n")
+            print("note   it does not answer a request in an argument either\n")?;
+            Ok(false)
         }
     }
 }
@@ -161,16 +165,22 @@ fn greeting_lines(greeting: &Greeting) -> String {
         Err(why) => format!("no answer: {why}"),
     };
     lines += &format!("       {}\n", terminal(&answer, MAX_LINE));
+    if greeting.is_answered() {
+        return lines;
+    }
     let traces = [&greeting.evidence.stderr, &greeting.evidence.exit];
-    for trace in traces.into_iter().flatten().filter(|_| !greeting.is_answered()) {
+    for trace in traces.into_iter().flatten() {
         lines += &format!("       {}\n", terminal(&one_line(trace, MAX_LINE), MAX_LINE));
+    }
+    if let Some(hint) = &greeting.evidence.hint {
+        lines += &format!("hint   {}\n", terminal(hint, MAX_LINE));
     }
     lines
 }
 
 /// The one command that is worth typing now.
-const fn next_command(healthy: bool, tests_skills: bool) -> &'static str {
-    match (healthy, tests_skills) {
+const fn next_command(is_ready: bool, tests_skills: bool) -> &'static str {
+    match (is_ready, tests_skills) {
         (false, _) => "selftest doctor",
         (true, true) => "selftest skills test --dry-run",
         (true, false) => "selftest --suite config/suites/first.yaml",
