@@ -46,9 +46,14 @@ static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
 });
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?:[\w@-][\w@.-]*/)*[\w@-]+\.(?:md|txt|json|ya?ml|toml|csv|html|css|jsx?|tsx?|py|rs|go|java|rb|sh|sql|svg|png|pdf|docx|xlsx|pptx|xml|sv|ipynb)\b",
+        r"(?:[\w@.-]+/)*[\w@-][\w@.-]*\.(?:md|txt|json|ya?ml|toml|csv|html|css|jsx?|tsx?|py|rs|go|java|rb|sh|sql|svg|png|pdf|docx|xlsx|pptx|xml|sv|ipynb)\b",
     )
 });
+
+/// Returns true if a sentence itself denies something. What it quotes may do so too.
+fn is_negative(sentence: &str) -> bool {
+    NEGATION.is_match(&QUOTED.replace_all(sentence, " "))
+}
 
 /// "Does not make code edits", "No files changed".
 fn no_changes(sentence: &str) -> Option<Value> {
@@ -69,7 +74,7 @@ fn written_file(sentence: &str) -> Option<Value> {
     });
     let mut paths = PATH.find_iter(sentence);
     let path = paths.next()?.as_str();
-    if paths.next().is_some() || NEGATION.is_match(sentence) || !VERB.is_match(sentence) {
+    if paths.next().is_some() || is_negative(sentence) || !VERB.is_match(sentence) {
         return None;
     }
     let texts = quoted(sentence);
@@ -91,7 +96,7 @@ fn command(sentence: &str) -> Option<Value> {
             r"^(?:the agent |agent )?(?:runs?|executes?|invokes?|calls?|uses?|ran|executed) (?:the )?(?:command )?`(?P<line>[^`]+)`",
         )
     });
-    if NEGATION.is_match(sentence) {
+    if is_negative(sentence) {
         return None;
     }
     let line = &FORM.captures(sentence)?["line"];
@@ -110,7 +115,7 @@ fn counts(sentence: &str) -> Option<Value> {
             r"\b(?P<bound>at least|at most|no more than|fewer than|less than|under|exactly|up to|minimum of|maximum of|more than|>=|<=|≥|≤)\s*(?P<n>\d{1,5}|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+)?(?P<unit>words?|lines?|characters?|bullets?|items?|bullet points?|options?|alternatives?|recommendations?|examples?|steps?|questions?)\b",
         )
     });
-    if NEGATION.is_match(&sentence.to_lowercase().replace("no more than", "")) {
+    if is_negative(&sentence.to_lowercase().replace("no more than", "")) {
         return None;
     }
     if let Some(found) = RANGE.captures(sentence) {
@@ -157,7 +162,7 @@ fn question(sentence: &str) -> Option<Value> {
     if !FORM.is_match(sentence) {
         return None;
     }
-    if NEGATION.is_match(sentence) {
+    if is_negative(sentence) {
         return Some(json!({"questions": 0}));
     }
     Some(json!({"questions": {"min": 1}}))
@@ -180,28 +185,42 @@ fn format(sentence: &str) -> Option<Value> {
             (regex(r"\b(?:mermaid|diagram)\b"), json!({"regex": r"(?i)```mermaid|-->|→|\+--"})),
         ]
     });
-    if NEGATION.is_match(sentence) {
+    if is_negative(sentence) {
         return None;
     }
     FORMS.iter().find(|(form, _)| form.is_match(sentence)).map(|(_, check)| check.clone())
 }
 
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r#"`([^`]{1,120})`|"([^"]{1,120})"|“([^”]{1,120})”|(?:^|[\s(])'([^']{1,120})'"#)
+});
+
 /// Returns the quoted texts of a sentence.
 fn quoted(sentence: &str) -> Vec<&str> {
-    static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r#"`([^`]{1,120})`|"([^"]{1,120})"|“([^”]{1,120})”|(?:^|[\s(])'([^']{1,120})'"#)
-    });
     QUOTED
         .captures_iter(sentence)
         .filter_map(|found| (1..5).find_map(|group| found.get(group)).map(|text| text.as_str()))
         .collect()
 }
 
+/// Text with blanks to be filled in, or too short to say anything where it is found.
+fn is_vague(text: &str) -> bool {
+    static BLANK: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"<[a-z][^>]*>|\{[a-z_ ]*\}|\[[a-z_ ]+\]|\.\.\.|…"));
+    text.chars().count() < 3 || BLANK.is_match(text)
+}
+
 /// What a sentence quotes, and what only code spells so.
 fn literals(sentence: &str) -> Option<Value> {
     static CODE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"--[a-z][a-z-]+|\b[a-z]+[A-Z]\w*(?:\(\))?|\b\w+_\w+\b|@[\w/-]+|\b\w+(?:\.\w+)+\(\)|\b[\w-]+\.[a-z]{2,4}\b")
+        Regex::new(r"--[a-z][a-z-]+|\b[a-z]+[A-Z]\w*(?:\(\))?|\b\w+_\w+\b|@[\w/-]+|\b\w+(?:\.\w+)+\(\)|\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,4}\b")
             .expect("the pattern is a constant, and a test compiles it")
+    });
+    // "Does not suggest raising `rank` as the fix" says nothing against the word.
+    static FORBIDDEN: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r"^(?:the (?:answer|response|output|agent) )?(?:does not|doesn't|did not|must not|should not|never|no|avoids?|without) (?:contain|include|mention|use|reference|show|output|print|display|suggest|recommend|say|state|call|run|execute)?(?:s|ing)? ?(?:the |a |an |any )?(?:word |phrase |text |term |command )?\x00\.?$",
+        )
     });
     let mut texts = quoted(sentence);
     if texts.is_empty() {
@@ -209,17 +228,25 @@ fn literals(sentence: &str) -> Option<Value> {
         // "e.g" and its like are no names.
         texts.retain(|text| text.len() > 3);
     }
+    if texts.iter().any(|text| is_vague(text)) {
+        return None;
+    }
+    texts.dedup();
     texts.truncate(5);
     if texts.is_empty() {
         return None;
     }
+    if is_negative(sentence) {
+        let [only] = texts.as_slice() else { return None };
+        let bare = QUOTED.replace_all(sentence, " \0").replace(only, "\0");
+        let bare = bare.split_whitespace().collect::<Vec<_>>().join(" ");
+        return FORBIDDEN.is_match(&bare).then(|| json!({"not_regex": escape(only)}));
+    }
     let is_choice = Regex::new(r"\b(?:or|either|any of|one of)\b").ok()?.is_match(sentence);
-    let is_negative = NEGATION.is_match(sentence);
-    let kind = if is_negative { "not_regex" } else { "regex" };
-    let mut checks: Vec<Value> = texts.iter().map(|text| json!({ kind: escape(text) })).collect();
+    let mut checks: Vec<Value> = texts.iter().map(|text| json!({"regex": escape(text)})).collect();
     Some(match checks.len() {
         1 => checks.remove(0),
-        _ if is_choice && !is_negative => json!({ "any": checks }),
+        _ if is_choice => json!({ "any": checks }),
         _ => json!({ "all": checks }),
     })
 }
@@ -232,7 +259,7 @@ fn phrase(sentence: &str) -> Option<Value> {
         )
     });
     let found = VERB.captures(sentence)?;
-    if NEGATION.is_match(sentence) {
+    if is_negative(sentence) {
         return None;
     }
     let rest = &found["rest"];
@@ -334,7 +361,32 @@ mod tests {
             assert_eq!(json!({ found.kind.name(): found.kind.value() }), wanted, "{sentence}");
             assert_eq!(found.name.as_deref(), Some(sentence));
         }
-        for sentence in ["It is good", "The tone is friendly", "No empty praise padding"] {
+        for (sentence, wanted) in [
+            (
+                "Creates e2e/us-001.spec.ts with test titles",
+                json!({"any": [{"file_created": "e2e/us-001.spec.ts"}, {"file_changed": "e2e/us-001.spec.ts"}]}),
+            ),
+            (
+                "The rule ('No comparisons to brands') appears in the plan",
+                json!({"regex": "(?i)No comparisons to brands"}),
+            ),
+        ] {
+            let found = suggestion(sentence).unwrap_or_else(|| panic!("{sentence}"));
+            assert_eq!(json!({ found.kind.name(): found.kind.value() }), wanted, "{sentence}");
+        }
+        for sentence in [
+            "It is good",
+            "The tone is friendly",
+            "No empty praise padding",
+            // What is denied is more than that the word is there.
+            "Does not suggest increasing lora_rank as the primary fix",
+            "The content appears in copy-brief.md, not as an item of its own",
+            "Does NOT display the names (only 1 change, below minSignalCount of 3)",
+            "Does not read the policy or run.sh flags",
+            // Too short, or with blanks.
+            "The user is prompted to say 'go' to proceed",
+            "One is written as 'If [change], then [behavior]'",
+        ] {
             assert_eq!(suggestion(sentence), None, "{sentence}");
         }
     }

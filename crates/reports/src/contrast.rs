@@ -157,7 +157,7 @@ fn forbidden(checks: &[&CheckKind], answer: &str) -> Option<Contrast> {
     let wrong = checks.iter().find_map(|kind| {
         let found = match kind {
             CheckKind::NotContains(text) => Some(text.as_str()),
-            CheckKind::NotRegex(pattern) => pattern.find(&answer),
+            CheckKind::NotRegex(pattern) => pattern.find(&answer).ok().flatten(),
             _ => None,
         };
         found.filter(|text| !text.is_empty() && answer.contains(*text)).map(str::to_owned)

@@ -43,7 +43,7 @@ pub use parameters::{
     CheckText, CommandCheck, CommandRunCheck, FileTextCheck, OccurrenceBounds, PathGlobs,
     SimilarityCheck, ToolCallCheck, ToolNames,
 };
-pub use pattern::CheckPattern;
+pub use pattern::{CheckPattern, PatternStepsError};
 pub use read::{CheckParseError, read, read_list};
 pub use warnings::warnings;
 

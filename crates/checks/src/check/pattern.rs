@@ -1,4 +1,4 @@
-//! Untrusted regular expressions: linear-time search, bounded size when compiled.
+//! Untrusted regular expressions: bounded in size when compiled, and in the time of a search.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::CheckValueError;
 
@@ -14,21 +15,39 @@ pub(super) const MAX_PATTERN: usize = 4096;
 /// Maximum size of a compiled pattern, and of its lazy DFA cache, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
+/// Maximum number of steps of a search that may go back, about a tenth of a second.
+const MAX_STEPS: usize = 4_000_000;
+
 /// Maximum number of cached compiled patterns, at about a megabyte each.
 const MAX_KEPT: usize = 64;
 
 /// Cache of compiled patterns. Thousands of cases share the same few, and compiling one takes
 /// longer than everything else the harness does for a case.
-static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
+static COMPILED: LazyLock<Mutex<HashMap<String, Arc<CompiledPattern>>>> =
+    LazyLock::new(Mutex::default);
 
-/// A regular expression in the syntax of the `regex` crate, without look-around and
-/// back-references. Searches take time linear in the text.
+/// A pattern by the way in which it is searched.
+enum CompiledPattern {
+    /// In time linear in the text.
+    Linear(Regex),
+    /// By steps that may go back, for look-around and back-references.
+    Stepwise(fancy_regex::Regex),
+}
+
+/// A search that took more steps than allowed: whether the pattern matches is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the pattern takes too many steps on this text")]
+pub struct PatternStepsError;
+
+/// A regular expression in the syntax of the `regex` crate, with look-around and back-references as in
+/// `fancy-regex`. Searches without these take time linear in the text; with them, a bounded number of
+/// steps.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CheckPattern {
     source: String,
     /// Shared, because cloning a `Regex` does not clone its search caches.
-    compiled: Arc<Regex>,
+    compiled: Arc<CompiledPattern>,
 }
 
 impl CheckPattern {
@@ -47,14 +66,18 @@ impl CheckPattern {
         }
         // Answers are composed too.
         let composed = selftest_text::normal::normalise(source).text;
-        let compiled = RegexBuilder::new(&composed)
+        let linear = RegexBuilder::new(&composed)
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_COMPILED)
             // Bounds the recursion of the pattern parser.
             .nest_limit(100)
-            .build()
-            .map_err(CheckValueError::Pattern)?;
-        let compiled = Arc::new(compiled);
+            .build();
+        let compiled = Arc::new(match linear {
+            Ok(linear) => CompiledPattern::Linear(linear),
+            Err(error) => stepwise(&composed)
+                .map(CompiledPattern::Stepwise)
+                .ok_or(CheckValueError::Pattern(error))?,
+        });
         // The lock is not held while compiling, so two threads may compile the same pattern.
         let mut known = known();
         // The cache is never evicted: a suite with more patterns just compiles the rest each time.
@@ -69,10 +92,53 @@ impl CheckPattern {
         &self.source
     }
 
-    /// Returns the first match in a text.
-    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.compiled.find(text).map(|found| found.as_str())
+    /// Returns the first match in a text. Fails if the search takes too many steps.
+    pub fn find<'t>(&self, text: &'t str) -> Result<Option<&'t str>, PatternStepsError> {
+        match &*self.compiled {
+            CompiledPattern::Linear(regex) => Ok(regex.find(text).map(|found| found.as_str())),
+            CompiledPattern::Stepwise(regex) => match regex.find(text) {
+                Ok(found) => Ok(found.map(|found| found.as_str())),
+                Err(_) => Err(PatternStepsError),
+            },
+        }
     }
+
+    /// Returns the first match in the first of these texts that has one. Fails if none is found and a
+    /// search took too many steps.
+    pub fn find_in<'t>(
+        &self,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) -> Result<Option<&'t str>, PatternStepsError> {
+        let mut searched = Ok(None);
+        for text in texts {
+            match self.find(text) {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => searched = Err(error),
+            }
+        }
+        searched
+    }
+}
+
+/// Compiles a pattern with look-around or back-references. Returns `None` for any other, since what else
+/// the other engine understands means something different elsewhere.
+fn stepwise(pattern: &str) -> Option<fancy_regex::Regex> {
+    const LOOKS: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
+    let goes_back = || {
+        pattern.as_bytes().windows(2).any(|pair| pair[0] == b'\\' && matches!(pair[1], b'1'..=b'9'))
+    };
+    // In Python, it is the end of the text; in Oniguruma, a line may end after it.
+    let is_known = !pattern.contains("\\Z");
+    if !is_known || !LOOKS.iter().any(|look| pattern.contains(look)) && !goes_back() {
+        return None;
+    }
+    fancy_regex::RegexBuilder::new(pattern)
+        .backtrack_limit(MAX_STEPS)
+        .delegate_size_limit(MAX_COMPILED)
+        .delegate_dfa_size_limit(MAX_COMPILED)
+        .build()
+        .ok()
 }
 
 impl TryFrom<String> for CheckPattern {
@@ -99,5 +165,61 @@ impl Eq for CheckPattern {}
 impl fmt::Debug for CheckPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pattern({:?})", self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finds(pattern: &str, text: &str) -> Result<bool, PatternStepsError> {
+        CheckPattern::new(pattern).unwrap().find(text).map(|found| found.is_some())
+    }
+
+    #[test]
+    fn look_around_and_back_references_are_searched() {
+        for (pattern, text, wanted) in [
+            (r"run(?=.*--json)", "run a --json", true),
+            (r"run(?=.*--json)", "--json run a", false),
+            (r"(?i)(?<!not )done", "it is DONE", true),
+            (r"(?i)(?<!not )done", "it is not done", false),
+            (r"^(?!.*TODO)", "a TODO", false),
+            (r"(['x])a\1", "'a'", true),
+            (r"(['x])a\1", "'ax", false),
+            // As some public tasks have it: options of one command, not of the next.
+            (
+                r"tool\s+analyze(?=(?:(?!\n|&&|;).)*--format\s+sarif)",
+                "tool analyze . --format sarif",
+                true,
+            ),
+            (
+                r"tool\s+analyze(?=(?:(?!\n|&&|;).)*--format\s+sarif)",
+                "tool analyze; x --format sarif",
+                false,
+            ),
+        ] {
+            assert_eq!(finds(pattern, text), Ok(wanted), "{pattern}: {text}");
+        }
+        // A long text is no reason to give up.
+        assert_eq!(finds(r"(?<=a)b", &"x".repeat(1 << 20)), Ok(false));
+    }
+
+    #[test]
+    fn a_search_without_end_is_given_up() {
+        let text = format!("{}!", "a".repeat(60));
+        let pattern = CheckPattern::new(r"^(?:(a+)(?!x))+$").unwrap();
+        assert_eq!(pattern.find(&text), Err(PatternStepsError));
+        assert_eq!(pattern.find_in([text.as_str(), "aa"]), Ok(Some("aa")));
+        assert_eq!(pattern.find_in([text.as_str(), "c"]), Err(PatternStepsError));
+    }
+
+    #[test]
+    fn what_means_something_else_elsewhere_is_refused() {
+        for pattern in [r"a\Z", r"(?=a)\Z", r"(?>a)", r"(?(1)a|b)", r"\k<a>", r"(?=a"] {
+            assert!(CheckPattern::new(pattern).is_err(), "{pattern}");
+        }
+        let deep = format!("(?=a){}{}", "(".repeat(1_500), ")".repeat(1_500));
+        assert!(CheckPattern::new(&deep).is_err());
+        assert!(CheckPattern::new("(?=a)((a{100}){100}){100}").is_err());
     }
 }

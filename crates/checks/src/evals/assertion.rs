@@ -48,7 +48,11 @@ pub(super) struct ParsedAssertions {
 }
 
 /// Keys of an assertion that are read, beside those of our own checks.
-const READ_KEYS: [&str; 56] = [
+const READ_KEYS: [&str; 60] = [
+    "arguments",
+    "args",
+    "input",
+    "parameters",
     "type",
     "kind",
     "assertion_type",
@@ -469,6 +473,37 @@ fn is_about_other_topic(text: &str, value: &Value) -> bool {
         && !["exist", "creat", "file", "writ", "saved"].iter().any(|word| lower.contains(word))
 }
 
+/// Keys of the arguments of a tool.
+pub(super) const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "input", "parameters"];
+
+/// Returns the arguments of a tool, which may be stated as JSON text.
+pub(super) fn arguments_of(value: &Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(arguments) => Some(arguments.clone()),
+        Value::String(text) => serde_json::from_str(text).ok(),
+        _ => None,
+    }
+}
+
+/// Returns the call of a tool that an assertion states, with its arguments and how often. `None` if the
+/// arguments cannot be read.
+fn tool_call(tool: &str, members: &Map<String, Value>) -> Option<Value> {
+    let mut call = json!({ "name": tool });
+    if let Some(arguments) = ARGUMENT_KEYS.iter().find_map(|key| members.get(*key)) {
+        let arguments = arguments_of(arguments)?;
+        if !arguments.is_empty() {
+            call["arguments"] = Value::Object(arguments);
+        }
+    }
+    let exactly = ["count", "times"].iter().find_map(|key| members.get(*key)?.as_u64());
+    for key in ["min", "max"] {
+        if let Some(limit) = exactly.or_else(|| members.get(key)?.as_u64()) {
+            call[key] = json!(limit);
+        }
+    }
+    Some(if call.as_object().is_some_and(|call| call.len() == 1) { json!(tool) } else { call })
+}
+
 /// The meaning of a typed assertion.
 enum AssertionMeaning<'a> {
     Check(Value),
@@ -627,9 +662,21 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> AssertionMean
             }
         }
         "tool_called" | "tool_used" | "tool_call" | "uses_tool" | "calls_tool" => {
-            of("tool_called", tool())
+            match tool().and_then(|tool| tool_call(tool, members)) {
+                Some(call) => AssertionMeaning::Check(json!({ "tool_called": call })),
+                None => AssertionMeaning::Sentence,
+            }
         }
-        "tool_not_called" | "tool_not_used" | "not_tool_called" => of("tool_not_called", tool()),
+        "tool_not_called" | "tool_not_used" | "not_tool_called" => {
+            match tool().and_then(|tool| tool_call(tool, members)) {
+                Some(call) if call.is_string() => {
+                    AssertionMeaning::Check(json!({ "tool_not_called": call }))
+                }
+                // Another call of the tool is not forbidden.
+                Some(call) => AssertionMeaning::Check(json!({"not": { "tool_called": call }})),
+                None => AssertionMeaning::Sentence,
+            }
+        }
         "cmd" | "command" | "shell" | "script" | "bash" | "exec" => {
             match text_of(members, &["cmd", "command", "run", "script", "value"]) {
                 Some(line) => AssertionMeaning::Command(line),

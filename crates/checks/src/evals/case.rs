@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::assertion::{self, ParsedAssertions};
+use super::assertion::{self, ARGUMENT_KEYS, ParsedAssertions};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::source::{Fields, SourceText};
 use super::{
@@ -129,6 +129,8 @@ impl<'a> CaseReader<'a> {
         }
         self.file.routing.extend(routing);
         if only_routing {
+            // A prompt needs no name of its own.
+            members.describes(&["id", "eval_id", "case_id", "name", "eval_name", "title"]);
             return;
         }
         let (id, number) = self.id(members, position);
@@ -525,12 +527,16 @@ fn calls(value: &Value, found: &mut ParsedAssertions) {
             assertion::read(call, true, found);
             continue;
         };
-        let arguments = ["arguments", "args", "input", "parameters"]
-            .iter()
-            .find_map(|key| call.get(*key)?.as_object());
-        let check = match arguments {
-            Some(arguments) => {
+        let given = ARGUMENT_KEYS.iter().find_map(|key| call.get(*key));
+        let check = match given.map(assertion::arguments_of) {
+            Some(Some(arguments)) => {
                 serde_json::json!({"tool_called": {"name": name, "arguments": arguments}})
+            }
+            // Without them the call would be less than what is expected.
+            Some(None) => {
+                let (text, why) = (format!("calls {name}"), "its arguments are no mapping");
+                found.demands.push(CaseDemand::unknown(&text, why));
+                continue;
             }
             None => serde_json::json!({ "tool_called": name }),
         };

@@ -55,6 +55,10 @@ fn is_suite(name: &str, path: &Path) -> bool {
             "prompt.md" => beside(path, "graders").is_dir() && !beside(path, "case.yaml").exists(),
             "criteria.json" => beside(path, "task.md").is_file(),
             "task.toml" => beside(path, "instruction.md").is_file(),
+            "routing.json" | "triggers.json" => {
+                let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+                matches!(folder, Some("evals" | "eval" | "tests"))
+            }
             _ => true,
         };
     }

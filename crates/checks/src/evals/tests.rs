@@ -27,9 +27,9 @@ type Counts = (EvalsDialect, usize, usize, usize, [usize; 4], usize, usize);
 
 const BY_HAND: [(&str, Counts); 16] = [
     ("skill-creator/evals/evals.json", (EvalsDialect::Evals, 3, 0, 1, [0, 3, 2, 0], 1, 0)),
-    ("typed-assertions/evals/evals.json", (EvalsDialect::Evals, 3, 0, 0, [13, 1, 6, 2], 0, 0)),
+    ("typed-assertions/evals/evals.json", (EvalsDialect::Evals, 3, 0, 0, [14, 1, 6, 1], 0, 0)),
     ("wrapped-sentences/evals/evals.json", (EvalsDialect::Evals, 2, 0, 0, [0, 2, 6, 0], 0, 3)),
-    ("cases-key/evals/evals.json", (EvalsDialect::Cases, 2, 0, 0, [4, 0, 2, 1], 0, 0)),
+    ("cases-key/evals/evals.json", (EvalsDialect::Cases, 2, 0, 0, [5, 0, 2, 0], 0, 0)),
     ("tests-key/evals/evals.json", (EvalsDialect::Tests, 2, 0, 0, [1, 0, 2, 0], 0, 0)),
     ("test-cases-key/evals/evals.json", (EvalsDialect::TestCases, 1, 0, 0, [1, 0, 2, 0], 0, 0)),
     ("iterations-key/evals/evals.json", (EvalsDialect::Iterations, 2, 0, 0, [0, 0, 2, 0], 0, 0)),
@@ -709,4 +709,53 @@ fn a_conversation_that_cannot_be_played_is_refused() {
     let alone = sample(json!([message("system", "Which day is it?")]));
     assert_eq!(alone.cases[0].prompt, "Which day is it?");
     assert_eq!(sample(json!([message("user", "Which day is it?")])).cases.len(), 1);
+}
+
+#[test]
+fn calls_of_tools_keep_their_arguments() {
+    let typed = |assertion: Value| {
+        let case = json!({ "id": 1, "prompt": "Go.", "assertions": [assertion] });
+        let file = parse(&json!({ "evals": [case] }).to_string());
+        let demand = &file.cases[0].demands[0];
+        demand.decider.check().map(|check| json!({ check.kind.name(): check.kind.value() }))
+    };
+    let with = |more: Value| {
+        let mut assertion = json!({ "type": "tool_called", "tool": "get" });
+        assertion.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        assertion
+    };
+    let arguments = json!({ "city": "Rome" });
+    let call = json!({"tool_called": { "name": "get", "arguments": arguments, "min": 1 }});
+    assert_eq!(typed(with(json!({ "arguments": { "city": "Rome" } }))), Some(call.clone()));
+    assert_eq!(typed(with(json!({ "arguments": "{\"city\": \"Rome\"}" }))), Some(call.clone()));
+    assert_eq!(typed(with(json!({}))), Some(json!({ "tool_called": "get" })));
+    assert_eq!(
+        typed(with(json!({ "count": 2 }))),
+        Some(json!({"tool_called": { "name": "get", "min": 2, "max": 2 }}))
+    );
+    // What cannot be read is not left out.
+    assert_eq!(typed(with(json!({ "arguments": "city=Rome" }))), None);
+    let forbidden = json!({ "type": "tool_not_called", "tool": "get", "args": { "city": "Rome" } });
+    assert_eq!(typed(forbidden), Some(json!({ "not": call })));
+
+    let case = json!({ "id": 1, "prompt": "Go.", "expected_calls": [
+        { "name": "get", "arguments": "{\"city\": \"Rome\"}" }, { "name": "put", "arguments": "x" },
+    ] });
+    let file = parse(&json!({ "evals": [case] }).to_string());
+    let demands = &file.cases[0].demands;
+    let check = demands[0].decider.check().unwrap();
+    assert_eq!(json!({ check.kind.name(): check.kind.value() }), call);
+    assert!(matches!(demands[1].decider, DemandDecider::Unknown { .. }), "{demands:?}");
+}
+
+#[test]
+fn a_file_about_routing_is_found_beside_a_skill() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in ["skills/a/evals/routing.json", "src/routing.json"] {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "[{\"prompt\": \"weather?\", \"expected\": \"a\"}]").unwrap();
+    }
+    let found = super::folder::find(folder.path());
+    assert_eq!(found, [folder.path().join("skills/a/evals/routing.json")]);
 }

@@ -6,7 +6,7 @@ use super::answer::{compare_count, equal};
 use super::{FactStatement, quote_name, quote_text};
 use crate::check::{
     CheckObservation, CheckPattern, CheckText, CountBounds, DurationBounds, ObservedToolCall,
-    ToolCallCheck, ToolNames,
+    PatternStepsError, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 use selftest_text::wording::plural;
@@ -53,7 +53,8 @@ pub(in crate::check) fn transcript(
 ) -> FactStatement {
     let shown = quote_name(pattern.as_str());
     let said = seen.answers.iter().copied().chain([seen.output]);
-    if let Some(found) = said.into_iter().find_map(|answer| pattern.find(answer)) {
+    let answers = pattern.find_in(said);
+    if let Ok(Some(found)) = answers {
         return FactStatement::new(
             true,
             format!("an answer matches {shown} with {}", quote_text(found)),
@@ -65,13 +66,20 @@ pub(in crate::check) fn transcript(
             "no answer matches {shown}, and the adapter does not report {TOOLS}"
         ));
     };
-    let line = |call: &ObservedToolCall| format!("{} {}", call.name, call.arguments);
-    match calls.iter().find(|call| pattern.find(&line(call)).is_some()) {
-        Some(call) => FactStatement::new(
-            true,
-            format!("a call of the tool {} matches {shown}", quote_name(&call.name)),
-        ),
-        None => FactStatement::new(false, format!("nothing in the transcript matches {shown}")),
+    let mut searched = answers;
+    for call in calls {
+        match pattern.find(&format!("{} {}", call.name, call.arguments)) {
+            Ok(Some(_)) => {
+                let fact = format!("a call of the tool {} matches {shown}", quote_name(&call.name));
+                return FactStatement::new(true, fact);
+            }
+            Ok(None) => {}
+            Err(error) => searched = Err(error),
+        }
+    }
+    match searched {
+        Ok(_) => FactStatement::new(false, format!("nothing in the transcript matches {shown}")),
+        Err(error) => FactStatement::undecided(format!("{shown}: {error}")),
     }
 }
 
@@ -86,7 +94,13 @@ pub(in crate::check) fn tool_called(
     let of_name = || calls.iter().filter(|call| call.name == wanted.name.as_str());
     let is_any = wanted.arguments.is_empty() && wanted.matches.is_none();
     let with = if is_any { "" } else { " with these arguments" };
-    let count = of_name().filter(|call| call_matches(call, wanted)).count() as u64;
+    let matching: Result<Vec<bool>, _> = of_name().map(|call| call_matches(call, wanted)).collect();
+    let count = match matching {
+        Ok(matching) => matching.into_iter().filter(|matches| *matches).count() as u64,
+        Err(error) => {
+            return FactStatement::undecided(format!("calls of the tool {name}: {error}"));
+        }
+    };
     let fact = match count {
         0 if of_name().next().is_some() => {
             let last =
@@ -106,35 +120,42 @@ pub(in crate::check) fn tool_called(
     }
 }
 
-fn call_matches(call: &ObservedToolCall, wanted: &ToolCallCheck) -> bool {
-    let matches = |pattern: &CheckPattern| {
-        has_match(&call.arguments, pattern, 0)
-            || pattern.find(&call.arguments.to_string()).is_some()
-    };
-    if !wanted.matches.as_ref().is_none_or(matches) {
-        return false;
+fn call_matches(
+    call: &ObservedToolCall,
+    wanted: &ToolCallCheck,
+) -> Result<bool, PatternStepsError> {
+    if let Some(pattern) = &wanted.matches {
+        let whole = call.arguments.to_string();
+        let mut texts = vec![whole.as_str()];
+        collect_texts(&call.arguments, 0, &mut texts);
+        if pattern.find_in(texts)?.is_none() {
+            return Ok(false);
+        }
     }
-    wanted.arguments.iter().all(|(key, wanted)| {
+    Ok(wanted.arguments.iter().all(|(key, wanted)| {
         let argument = call.arguments.get(key);
         argument.is_some_and(|argument| match (argument, wanted) {
             // A string also matches as part of a longer string in the call.
             (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
             _ => equal(argument, wanted),
         })
-    })
+    }))
 }
 
 /// Maximum nesting depth of searched arguments.
 const MAX_DEPTH: usize = 8;
 
-/// Returns true if any text in the arguments matches.
-fn has_match(value: &Value, pattern: &CheckPattern, depth: usize) -> bool {
-    let inner = |value: &Value| depth < MAX_DEPTH && has_match(value, pattern, depth + 1);
+/// Collects the texts in the arguments of a call.
+fn collect_texts<'v>(value: &'v Value, depth: usize, texts: &mut Vec<&'v str>) {
     match value {
-        Value::String(text) => pattern.find(text).is_some(),
-        Value::Array(items) => items.iter().any(inner),
-        Value::Object(members) => members.values().any(inner),
-        _ => false,
+        Value::String(text) => texts.push(text),
+        Value::Array(items) if depth < MAX_DEPTH => {
+            items.iter().for_each(|item| collect_texts(item, depth + 1, texts));
+        }
+        Value::Object(members) if depth < MAX_DEPTH => {
+            members.values().for_each(|member| collect_texts(member, depth + 1, texts));
+        }
+        _ => {}
     }
 }
 

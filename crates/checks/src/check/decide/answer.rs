@@ -37,12 +37,13 @@ pub(in crate::check) fn matches(
     let shown = quote_name(pattern.as_str());
     match pattern.find(seen.output) {
         // An empty match has nothing to quote.
-        Some("") => FactStatement::new(true, format!("the answer matches {shown}")),
-        Some(found) => FactStatement::new(
+        Ok(Some("")) => FactStatement::new(true, format!("the answer matches {shown}")),
+        Ok(Some(found)) => FactStatement::new(
             true,
             format!("the answer matches {shown} with {}", quote_text(found)),
         ),
-        None => FactStatement::new(false, format!("the answer does not match {shown}")),
+        Ok(None) => FactStatement::new(false, format!("the answer does not match {shown}")),
+        Err(error) => FactStatement::undecided(format!("{shown}: {error}")),
     }
 }
 

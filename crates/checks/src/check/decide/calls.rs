@@ -86,9 +86,13 @@ pub(in crate::check) fn command_run(
     let (mut ran, mut unseen) = (Vec::new(), 0u64);
     for call in calls {
         match shell_call(call) {
-            ShellCall::Runs(line) if wanted.matches.find(&line).is_some() => ran.push(line),
+            ShellCall::Runs(line) => match wanted.matches.find(&line) {
+                Ok(Some(_)) => ran.push(line),
+                Ok(None) => {}
+                Err(error) => return FactStatement::undecided(format!("{shown}: {error}")),
+            },
             ShellCall::Unseen => unseen += 1,
-            ShellCall::Runs(_) | ShellCall::Other => {}
+            ShellCall::Other => {}
         }
     }
     let count = ran.len() as u64;

@@ -55,12 +55,14 @@ fn decide_exit(command: &CommandCheck, code: i32, stdout: &str) -> FactStatement
         let fact = format!("the command {program} did not print {}", quote_text(wanted.as_str()));
         return FactStatement::new(false, fact);
     }
-    if let Some(pattern) = &command.matches
-        && pattern.find(stdout).is_none()
-    {
-        let pattern = quote_name(pattern.as_str());
-        let fact = format!("the output of the command {program} does not match {pattern}");
-        return FactStatement::new(false, fact);
+    if let Some(pattern) = &command.matches {
+        let shown = quote_name(pattern.as_str());
+        let fact = || format!("the output of the command {program} does not match {shown}");
+        match pattern.find(stdout) {
+            Ok(Some(_)) => {}
+            Ok(None) => return FactStatement::new(false, fact()),
+            Err(error) => return FactStatement::undecided(format!("{shown}: {error}")),
+        }
     }
     FactStatement::new(true, format!("the command {program} ended with exit code {code}{says}"))
 }

@@ -21,11 +21,12 @@ pub(in crate::check) fn matches(
     with_text(&wanted.path, seen, |content, path| {
         let path = quote_name(path);
         match wanted.pattern.find(content) {
-            Some(found) => {
+            Ok(Some(found)) => {
                 let found = quote_text(found);
                 FactStatement::new(true, format!("{path} matches {shown} with {found}"))
             }
-            None => FactStatement::new(false, format!("{path} does not match {shown}")),
+            Ok(None) => FactStatement::new(false, format!("{path} does not match {shown}")),
+            Err(error) => FactStatement::undecided(format!("{shown} in {path}: {error}")),
         }
     })
 }
@@ -71,8 +72,15 @@ fn decide_data(wanted: &FileDataCheck, data: &Value, path: &str) -> FactStatemen
             Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
             _ => None,
         };
-        if text.is_none_or(|text| pattern.find(&text).is_none()) {
-            let pattern = quote_name(pattern.as_str());
+        let found = pattern.find_in(text.as_deref());
+        let pattern = quote_name(pattern.as_str());
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                return FactStatement::undecided(format!("{pattern} in {place}: {error}"));
+            }
+        };
+        if found.is_none() {
             return FactStatement::new(false, format!("{place} is {shown}"))
                 .with_demand(format!("a match of {pattern} expected"));
         }

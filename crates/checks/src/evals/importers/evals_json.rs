@@ -26,13 +26,20 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 pub(super) const TRIGGERS: DialectEntry = DialectEntry {
     dialect: EvalsDialect::Trigger,
     title: "Trigger sets",
-    files: "`trigger-evals.json`: `query` with `should_trigger`, or two lists; `expected` with a skill or null",
+    files: "`trigger-evals.json`, `evals/routing.json`: `query` with `should_trigger`, or two lists; `expected` with a skill or null",
     yaml: Some(crate::yaml::YamlSchema::V1_2),
     carries: "prompts, and whether which skill should be loaded",
     refuses: "prompts that do not say so",
     is_file_name: |name| {
         let name = name.replace('_', "-");
-        matches!(name.as_str(), "trigger-evals.json" | "trigger-eval.json")
+        matches!(
+            name.as_str(),
+            "trigger-evals.json"
+                | "trigger-eval.json"
+                | "triggers.json"
+                | "routing.json"
+                | "routing-evals.json"
+        )
     },
     marks: &[],
     recognises: |source| {
@@ -56,6 +63,10 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     }
     let is_lone = matches!(dialect, EvalsDialect::Case)
         || items.iter().any(|(pointer, _)| pointer.is_empty());
+    if is_lone {
+        // The item below is the same mapping, and names what it does not read.
+        root.iter().for_each(Fields::reads_all);
+    }
     let mut root = root.filter(|_| !is_lone);
     if let Some(root) = &root {
         let skill = root.first(&["skill_name", "skill"]).and_then(|(_, skill)| skill.as_str());
