@@ -581,7 +581,7 @@ impl RunSetup<'_> {
             let mut grounds = CaseGrounds::default();
             for path in &planned.scenario.files {
                 let source =
-                    project::read_named_file(&self.project.folder, &hidden, path, &redactor)
+                    project::read_named_file(&self.project.folder, &hidden, &[], path, &redactor)
                         .map_err(|why| self.unreadable(&planned.scenario, path, &why))?;
                 grounds.excerpts.push(ground::file_excerpt(&source));
             }

@@ -149,6 +149,20 @@ pub(super) fn skill_folders(run: &[String]) -> Vec<&'static str> {
     agent.map_or_else(|| USUAL.to_vec(), |agent| vec![agent.folder])
 }
 
+/// Returns the names of the skills that lie below a work folder where some agent looks for them.
+pub(super) fn skills_in(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = project_folders()
+        .into_iter()
+        .filter_map(|skills| std::fs::read_dir(folder.join(skills)).ok())
+        .flat_map(|entries| entries.filter_map(Result::ok))
+        .filter(|entry| entry.path().join(SKILL_FILE).is_file())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// Returns the flag by which the agent of this command line takes its model, if it has one.
 pub fn model_flag(run: &[String]) -> Option<&'static str> {
     let mut names = program_names(run);

@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 use super::turn::{AgentTurn, TurnEnd, ends_turn};
 use crate::sut::command::{CommandSession, GrantedView};
 use crate::sut::project::{read_anchored_file, read_named_file};
+use crate::sut::skill::{project_folders, skills_in};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
 use selftest_checks::check::FileChanges;
 use selftest_checks::named_file::NamedFileError;
@@ -90,6 +91,7 @@ impl AcpSession {
         let process = self.program.process()?;
         let opening = SessionOptions { folder: view.root.clone(), only_reads: self.only_reads };
         let link = self.link.get_or_insert_with(|| {
+            lock(&self.turn).set_skills(skills_in(&view.root));
             AgentConnection::new(
                 process.stdin.take(),
                 Arc::clone(&self.turn),
@@ -258,7 +260,7 @@ async fn run_protocol(
             async move |request: RequestPermissionRequest, responder, _| {
                 let mut turn = lock(&asked);
                 let outcome = if turn.is_own("a request", &request.session_id) {
-                    turn.reject_permission(&request)
+                    turn.answer_permission(&request)
                 } else {
                     RequestPermissionOutcome::Cancelled
                 };
@@ -374,10 +376,12 @@ fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, Nam
     let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileError::Outside)?;
     let path = path.to_str().ok_or(NamedFileError::Missing)?;
     let GrantedView { root, anchor, hidden, redactor } = view;
+    // Skills lie in folders whose names begin with a dot.
+    let skills = project_folders();
     let text = match anchor {
-        Some(folder) => read_anchored_file(folder, root, hidden, path, redactor),
+        Some(folder) => read_anchored_file(folder, root, hidden, &skills, path, redactor),
         // The program cannot write to the project, so no path in it changes under us.
-        None => read_named_file(root, hidden, path, redactor).map(|source| source.text),
+        None => read_named_file(root, hidden, &skills, path, redactor).map(|source| source.text),
     };
     let text = match text {
         Ok(text) => text,
@@ -422,6 +426,11 @@ mod tests {
         fs::write(root.join("empty.md"), "").unwrap();
         fs::create_dir(root.join("secret")).unwrap();
         fs::write(root.join("secret/key.md"), "hints").unwrap();
+        let skill = root.join(".qwen/skills/ferry");
+        fs::create_dir_all(skill.join("references")).unwrap();
+        fs::write(skill.join("references/times.md"), "10:40").unwrap();
+        fs::write(skill.join(".env"), "KEY=1").unwrap();
+        fs::write(root.join(".qwen/settings.json"), "{}").unwrap();
         let view = GrantedView {
             root: root.clone(),
             anchor: None,
@@ -433,8 +442,11 @@ mod tests {
         let part = ask(root.join("a.md")).line(2).limit(1);
         assert_eq!(read(&view, &part).unwrap(), "two\n");
         assert_eq!(read(&view, &ask(root.join("empty.md"))).unwrap(), "");
+        assert_eq!(read(&view, &ask(skill.join("references/times.md"))).unwrap(), "10:40");
         for (path, fault) in [
             (root.join("secret/key.md"), NamedFileError::Hidden),
+            (skill.join(".env"), NamedFileError::Hidden),
+            (root.join(".qwen/settings.json"), NamedFileError::Hidden),
             (root.join("../x"), NamedFileError::Outside),
             (PathBuf::from("/etc/passwd"), NamedFileError::Outside),
             (root.join("nothing.md"), NamedFileError::Missing),

@@ -38,6 +38,8 @@ pub(super) struct AgentTurn {
     said_bytes: usize,
     /// Id of the latest message, if the agent assigns ids.
     message: Option<MessageId>,
+    /// Names of the skills in the folder of the agent.
+    skills: Vec<String>,
     /// True if a permission was rejected in this turn.
     was_refused: bool,
     calls: Vec<AcpToolCall>,
@@ -289,6 +291,10 @@ impl AgentTurn {
         known.kind = fields.kind.unwrap_or(known.kind);
         known.input = fields.raw_input.or(known.input.take());
         if let Some(title) = fields.title {
+            // opencode announces a call by the name of its tool, and says later what it did.
+            if known.name.is_none() && title != known.title && is_tool_name(&known.title) {
+                known.name = Some(std::mem::take(&mut known.title));
+            }
             known.title = title;
         }
         if let Some(locations) = fields.locations {
@@ -296,8 +302,59 @@ impl AgentTurn {
         }
     }
 
+    /// Sets the names of the skills in the folder of the agent.
+    pub(super) fn set_skills(&mut self, skills: Vec<String>) {
+        self.skills = skills;
+    }
+
+    /// Answers a permission request and records it. Each is rejected but one: to load a skill of its own
+    /// folder, which the agent could read anyway, and without which a skill is never tested.
+    pub(super) fn answer_permission(
+        &mut self,
+        request: &RequestPermissionRequest,
+    ) -> RequestPermissionOutcome {
+        let skill = self.asked_skill(&request.tool_call).map(ToOwned::to_owned);
+        let allowing = request.options.iter().find(|it| it.kind == PermissionOptionKind::AllowOnce);
+        let (Some(skill), Some(option)) = (skill, allowing) else {
+            return self.reject_permission(request);
+        };
+        let id = request.tool_call.tool_call_id.to_string();
+        self.update_call(request.tool_call.clone());
+        if let Some(call) = self.calls.iter_mut().find(|known| known.id == id) {
+            // Its title alone may be all that the agent says of the call.
+            call.name.get_or_insert_with(|| "activate_skill".to_owned());
+            call.input.get_or_insert_with(|| json!({ "name": skill }));
+        }
+        let shown = one_line(&skill, MAX_QUOTE);
+        self.note(format!("the agent asked for, and was allowed: to load the skill {shown}"));
+        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+    }
+
+    /// Returns the skill that a call would load and nothing else: by its input, or by a title such as
+    /// `"ferry": Knows the ferry` of Gemini CLI.
+    fn asked_skill(&self, call: &ToolCallUpdate) -> Option<&str> {
+        let known = self.calls.iter().find(|known| known.id == call.tool_call_id.to_string());
+        let kind = call.fields.kind.or_else(|| known.map(|known| known.kind)).unwrap_or_default();
+        if !matches!(kind, ToolKind::Other | ToolKind::Read | ToolKind::Think) {
+            return None;
+        }
+        let input = call.fields.raw_input.as_ref().or_else(|| known?.input.as_ref());
+        let named = match input.and_then(Value::as_object).filter(|input| !input.is_empty()) {
+            Some(input) if input.len() == 1 => {
+                ["skill", "skill_name", "name"].iter().find_map(|key| input.get(*key)?.as_str())
+            }
+            // More than a name may be more than loading.
+            Some(_) => None,
+            None => {
+                let title = call.fields.title.as_deref()?;
+                title.strip_prefix('"')?.split_once("\": ").map(|(name, _)| name)
+            }
+        };
+        self.skills.iter().map(String::as_str).find(|skill| Some(*skill) == named)
+    }
+
     /// Rejects a permission request and records it.
-    pub(super) fn reject_permission(
+    fn reject_permission(
         &mut self,
         request: &RequestPermissionRequest,
     ) -> RequestPermissionOutcome {
@@ -428,6 +485,12 @@ impl AcpToolCall {
     }
 }
 
+/// Returns true for a title that is nothing but the name of a tool.
+fn is_tool_name(title: &str) -> bool {
+    title.starts_with(|c: char| c.is_ascii_lowercase())
+        && title.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
 /// Returns the protocol's name for a tool kind.
 fn kind_name(kind: ToolKind) -> String {
     let word = serde_json::to_value(kind).ok();
@@ -544,7 +607,7 @@ mod tests {
             let call = json!({ "toolCallId": "7", "title": "/p/b.md", "kind": "edit",
                                "rawInput": { "diff": "+x" } });
             let request = json!({ "sessionId": "s", "toolCall": call, "options": [] });
-            turn.reject_permission(&serde_json::from_value(request).unwrap());
+            turn.answer_permission(&serde_json::from_value(request).unwrap());
             let reply = turn.reply(&end(reason), &Redactor::default()).unwrap();
             assert_eq!((reply.status, reply.output.as_str()), (TaskStatus::Error, ""));
             assert!(reply.status_rule.unwrap().contains(words));
@@ -580,6 +643,63 @@ mod tests {
     }
 
     #[test]
+    fn a_call_keeps_the_name_by_which_it_was_announced() {
+        for (first, later, wanted) in [
+            ("skill", "Loaded skill: ferry", "skill"),
+            ("Writing to a.md", "Wrote a.md", "Wrote a.md"),
+            ("read", "read", "read"),
+        ] {
+            let mut turn = AgentTurn::default();
+            let call = json!({ "toolCallId": "1", "title": first, "kind": "other" });
+            turn.call(serde_json::from_value(call).unwrap());
+            let update = json!({ "toolCallId": "1", "title": later, "rawInput": { "a": 1 } });
+            turn.update_call(serde_json::from_value(update).unwrap());
+            turn.append("Done.");
+            let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
+            assert_eq!(reply.tool_calls.unwrap()[0].name, wanted, "{first}");
+        }
+    }
+
+    #[test]
+    fn loading_a_skill_of_its_folder_is_the_only_thing_allowed() {
+        let request = |call: Value| {
+            let mut call = call;
+            call["toolCallId"] = json!("7");
+            let options = json!([
+                { "optionId": "yes", "name": "x", "kind": "allow_once" },
+                { "optionId": "no", "name": "x", "kind": "reject_once" },
+            ]);
+            let request = json!({ "sessionId": "s", "toolCall": call, "options": options });
+            serde_json::from_value::<RequestPermissionRequest>(request).unwrap()
+        };
+        for (call, allowed) in [
+            (json!({ "title": "\"ferry\": Knows the ferry", "kind": "other" }), true),
+            (json!({ "title": "Skill", "kind": "other", "rawInput": { "name": "ferry" } }), true),
+            (json!({ "title": "\"tide\": Knows the tide", "kind": "other" }), false),
+            (json!({ "title": "\"ferry\": Knows the ferry", "kind": "execute" }), false),
+            (json!({ "title": "\"ferry\": Knows the ferry", "kind": "edit" }), false),
+            (json!({ "title": "load ferry", "kind": "other" }), false),
+            (json!({ "title": "x", "rawInput": { "name": "ferry", "command": "rm" } }), false),
+            (json!({ "title": "\"ferry\": x", "rawInput": { "command": "rm" } }), false),
+        ] {
+            let mut turn = AgentTurn::default();
+            turn.set_skills(vec!["ferry".to_owned()]);
+            let outcome = turn.answer_permission(&request(call.clone()));
+            let outcome = serde_json::to_value(outcome).unwrap();
+            assert_eq!(outcome["optionId"], if allowed { "yes" } else { "no" }, "{call}");
+            turn.append("It leaves.");
+            let notes = turn.notes();
+            let words =
+                if allowed { "was allowed: to load the skill ferry" } else { "was refused" };
+            assert!(notes[0].contains(words), "{notes:?}");
+            if allowed {
+                let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
+                assert_eq!(reply.tool_calls.unwrap()[0].arguments, json!({ "name": "ferry" }));
+            }
+        }
+    }
+
+    #[test]
     fn every_permission_is_refused_and_kept() {
         let request = |kinds: &[&str]| {
             let options: Vec<Value> = kinds
@@ -595,10 +715,10 @@ mod tests {
             (&["allow_once", "reject_always", "reject_once"][..], json!("id-reject_once")),
             (&["allow_always", "reject_always"][..], json!("id-reject_always")),
         ] {
-            let outcome = serde_json::to_value(turn.reject_permission(&request(kinds))).unwrap();
+            let outcome = serde_json::to_value(turn.answer_permission(&request(kinds))).unwrap();
             assert_eq!(outcome["optionId"], expected);
         }
-        let outcome = turn.reject_permission(&request(&["allow_once"]));
+        let outcome = turn.answer_permission(&request(&["allow_once"]));
         assert_eq!(outcome, RequestPermissionOutcome::Cancelled);
         assert_eq!(turn.notes().len(), 3);
         assert!(turn.notes()[0].ends_with("permission to Write b.md"));

@@ -14,9 +14,11 @@ use selftest_text::redact::Redactor;
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Reads the start of a file below `root`, redacted. `excluded` paths are absolute or below `root`.
+/// `dotted` are folders of which files are read although their path begins with a dot.
 pub fn read_named_file(
     root: &Path,
     excluded: &[PathBuf],
+    dotted: &[&str],
     path: &str,
     redactor: &Redactor,
 ) -> Result<SourceFile, NamedFileError> {
@@ -32,8 +34,8 @@ pub fn read_named_file(
     // Both are checked, so that neither a hidden name nor a link to a hidden file passes.
     let paths = [named.as_path(), found.as_path()];
     let is_hidden = paths.iter().any(|path| is_barred(path, &barred))
-        || is_dotted(below)
-        || is_dotted(Path::new(path));
+        || is_dotted(below, dotted)
+        || is_dotted(Path::new(path), dotted);
     if is_hidden {
         return Err(NamedFileError::Hidden);
     }
@@ -49,10 +51,12 @@ pub fn read_named_file(
 
 /// Reads the start of a file of a folder that a program can write to, redacted. `root` is the path
 /// by which the program knows the folder, for `excluded` paths below it. Links are not followed.
+/// `dotted` are folders of which files are read although their path begins with a dot.
 pub fn read_anchored_file(
     folder: &AnchoredFolder,
     root: &Path,
     excluded: &[PathBuf],
+    dotted: &[&str],
     path: &str,
     redactor: &Redactor,
 ) -> Result<String, NamedFileError> {
@@ -60,7 +64,7 @@ pub fn read_anchored_file(
         return Err(fault);
     }
     let barred = barred_paths(root, ANSWER_KEYS, excluded);
-    if is_barred(&root.join(path), &barred) || is_dotted(Path::new(path)) {
+    if is_barred(&root.join(path), &barred) || is_dotted(Path::new(path), dotted) {
         return Err(NamedFileError::Hidden);
     }
     let file = folder.open_file(Path::new(path)).map_err(|error| unreadable(&error))?;
@@ -74,9 +78,10 @@ fn unreadable(error: &std::io::Error) -> NamedFileError {
     }
 }
 
-/// Returns true if a part of the path begins with a dot. Such files are hidden, even if no list
-/// names them.
-fn is_dotted(path: &Path) -> bool {
+/// Returns true if a part of the path begins with a dot, or a part below one of these folders. Such
+/// files are hidden, even if no list names them.
+fn is_dotted(path: &Path, dotted: &[&str]) -> bool {
+    let path = dotted.iter().find_map(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
     let mut names = path.components().filter_map(|component| match component {
         Component::Normal(name) => name.to_str(),
         _ => None,
@@ -131,8 +136,8 @@ mod tests {
         }
         fs::write(root.join("latin.txt"), b"caf\xe9 and more").unwrap();
         fs::write(root.join("long.txt"), "é".repeat(MAX_BYTES)).unwrap();
-        let read =
-            |path: &str| read_named_file(root, &["mine.yaml".into()], path, &Redactor::default());
+        let excluded = [PathBuf::from("mine.yaml")];
+        let read = |path: &str| read_named_file(root, &excluded, &[], path, &Redactor::default());
         assert_eq!(read("docs/usage.md").unwrap().text, "# Usage\n");
         assert_eq!(read("./docs/usage.md").unwrap().path, "docs/usage.md");
         assert_eq!(read("long.txt").unwrap().text.len(), MAX_BYTES);
@@ -169,7 +174,7 @@ mod tests {
         fs::write(root.join("config/selftest.yaml"), "version: 1").unwrap();
         symlink("../outside.md", root.join("a.md")).unwrap();
         symlink("config/selftest.yaml", root.join("b.md")).unwrap();
-        let read = |path: &str| read_named_file(&root, &[], path, &Redactor::default());
+        let read = |path: &str| read_named_file(&root, &[], &[], path, &Redactor::default());
         assert_eq!(read("a.md"), Err(NamedFileError::Outside));
         assert_eq!(read("b.md"), Err(NamedFileError::Hidden));
     }
