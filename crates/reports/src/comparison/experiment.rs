@@ -10,6 +10,7 @@ use crate::wording;
 use selftest_checks::check::{Check, CheckKind, CheckObservation, CheckOutcome, CheckText, decide};
 use selftest_harness::event::SuiteRun;
 use selftest_harness::experiment::{Arm, Arms, Conclusion, ExperimentAnalysis, analyse};
+use selftest_harness::outcome::CaseStatus;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
@@ -93,10 +94,33 @@ pub struct TreatmentEvidence {
     pub trials: u32,
     /// Number of those in which the system read or loaded the skill.
     pub used: u32,
+    /// Number of those in which the system loaded the skill by a call of a tool. Absent if no trial
+    /// reports calls. A file may also be read by a system that looks for skills and loads none.
+    #[serde(default)]
+    pub loaded: Option<u32>,
     /// Number of those in which neither can be known.
     pub unknown: u32,
     /// Number of trials without the skill in which the system loaded it all the same.
     pub leaked: u32,
+    /// Number of trials with the skill, and without it, of an arm in which none gave an answer.
+    #[serde(default, skip_serializing_if = "Silence::is_none")]
+    pub silent: Silence,
+}
+
+/// Arms of which no trial gave an answer, with the number of their trials. An arm that answered has
+/// none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silence {
+    /// Trials without the skill.
+    pub control: u32,
+    /// Trials with the skill.
+    pub treatment: u32,
+}
+
+impl Silence {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl TreatmentEvidence {
@@ -110,28 +134,50 @@ impl TreatmentEvidence {
         let name = skill.rsplit(['/', '\\']).next().unwrap_or_default();
         let Ok(name) = CheckText::new(name) else { return evidence };
         let check = Check::new(CheckKind::SkillLoaded(name));
-        for case in treatment.filter(|case| has_answer(case)) {
+        let mut silent = Silence::default();
+        let was_run =
+            |case: &&CaseDocument| !matches!(case.status, CaseStatus::NotRun | CaseStatus::Skipped);
+        for case in treatment.filter(was_run) {
+            if !has_answer(case) {
+                silent.treatment += 1;
+                continue;
+            }
             evidence.trials += 1;
             let delivery = case.evidence.skill.as_ref();
             if let Some(delivery) = delivery {
                 evidence.offered.get_or_insert_with(|| delivery.offered.clone());
             }
+            let has_loaded = loads(&check, case);
+            if reports_calls(case) {
+                *evidence.loaded.get_or_insert(0) += u32::from(has_loaded);
+            }
             match delivery.and_then(|delivery| delivery.read) {
-                _ if loads(&check, case) => evidence.used += 1,
+                _ if has_loaded => evidence.used += 1,
                 Some(true) => evidence.used += 1,
                 Some(false) => {}
                 None => evidence.unknown += 1,
             }
         }
-        let leaked = control.filter(|case| loads(&check, case)).count();
-        evidence.leaked = u32::try_from(leaked).unwrap_or(u32::MAX);
+        let mut has_control = false;
+        for case in control.filter(was_run) {
+            if has_answer(case) {
+                has_control = true;
+                evidence.leaked += u32::from(loads(&check, case));
+            } else {
+                silent.control += 1;
+            }
+        }
+        evidence.silent = Silence {
+            control: if has_control { 0 } else { silent.control },
+            treatment: if evidence.trials > 0 { 0 } else { silent.treatment },
+        };
         evidence
     }
 
     /// Returns why the experiment says nothing about the skill; `None` if the arms are what they
     /// should be.
     pub(crate) fn blocked(&self) -> Option<String> {
-        let Self { trials, used, unknown, leaked, .. } = *self;
+        let Self { trials, used, unknown, leaked, silent, .. } = *self;
         if leaked > 0 {
             let trials = plural(leaked, "trial");
             return Some(format!(
@@ -139,7 +185,20 @@ impl TreatmentEvidence {
                  is no control. Take it out of the agent's own folders."
             ));
         }
-        // Without an answer in any trial the numbers say so themselves.
+        if silent.treatment > 0 {
+            let trials = plural(silent.treatment, "trial");
+            return Some(format!(
+                "Blocked: the agent gave no answer in any of {trials} with the skill, so this says \
+                 nothing about it."
+            ));
+        }
+        if silent.control > 0 {
+            let trials = plural(silent.control, "trial");
+            return Some(format!(
+                "Blocked: the agent gave no answer in any of {trials} without the skill, so there is \
+                 no control."
+            ));
+        }
         if trials == 0 || used > 0 {
             return None;
         }
@@ -163,12 +222,20 @@ impl TreatmentEvidence {
     pub(crate) fn line(&self) -> String {
         let Self { trials, used, .. } = self;
         let place = self.offered.as_ref().map(|place| format!(", it lay {}", terminal(place, 300)));
-        format!("read in {used} of {}{}", plural(*trials, "trial"), place.unwrap_or_default())
+        let loaded = self.loaded.filter(|loaded| loaded < used);
+        let loaded = loaded.map(|loaded| format!(", loaded by a tool in {loaded}"));
+        let (loaded, place) = (loaded.unwrap_or_default(), place.unwrap_or_default());
+        format!("read in {used} of {}{loaded}{place}", plural(*trials, "trial"))
     }
 }
 
-fn has_answer(case: &CaseDocument) -> bool {
+/// Returns true if the system under test answered in the case at all.
+pub(crate) fn has_answer(case: &CaseDocument) -> bool {
     case.steps.iter().any(|step| step.reply.is_some())
+}
+
+fn reports_calls(case: &CaseDocument) -> bool {
+    case.steps.iter().filter_map(|step| step.reply.as_ref()).any(|reply| reply.tool_calls.is_some())
 }
 
 /// Returns true if tool calls of the case load the skill.

@@ -12,7 +12,7 @@ mod words;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::experiment::TreatmentEvidence;
+use crate::comparison::experiment::{TreatmentEvidence, has_answer};
 use crate::comparison::trials_where;
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_harness::experiment::{ALPHA, Arm, Conclusion, ExperimentAnalysis, analyse};
@@ -239,6 +239,11 @@ impl SkillTestResult {
         let unread = of_here.as_ref().and_then(TreatmentEvidence::blocked);
         let was_read_before = of_base.as_ref().is_some_and(|evidence| evidence.used > 0);
         let has_leak = of_here.as_ref().is_some_and(|evidence| evidence.leaked > 0);
+        // What is better than an arm that gave no answer is no better.
+        let silent_base = of_base
+            .as_ref()
+            .filter(|evidence| evidence.silent.treatment > 0)
+            .map(|_| "the agent gave no answer with the skill of the other branch".to_owned());
         let unknown_loading = here.and_then(loading_is_unknown);
         // A skill that the agent no longer reads, and did on the other branch, is a regression and no
         // missing treatment.
@@ -270,8 +275,9 @@ impl SkillTestResult {
         let decide = |rule: &SkillRule| {
             let mut finding = rule.decide(effects, why);
             // Not shown to be worse, but nothing of the skill was tested.
-            if let (RuleOutcome::Met, Some(unread)) = (finding.outcome, &unread) {
-                (finding.outcome, finding.why) = (RuleOutcome::Undecided, unread.clone());
+            let unmeasured = unread.as_ref().or(silent_base.as_ref());
+            if let (RuleOutcome::Met, Some(why)) = (finding.outcome, unmeasured) {
+                (finding.outcome, finding.why) = (RuleOutcome::Undecided, why.clone());
             }
             finding
         };
@@ -336,7 +342,11 @@ fn effect(
 fn loading_is_unknown(report: &ReportDocument) -> Option<String> {
     let mut prompts = report.cases.iter().filter(|case| !is_task(case) && !case.steps.is_empty());
     let first = prompts.next()?;
-    let is_known = std::iter::once(first).chain(prompts).any(|case| case.pass.is_some());
+    let prompts: Vec<&CaseDocument> = std::iter::once(first).chain(prompts).collect();
+    if !prompts.iter().any(|case| has_answer(case)) {
+        return Some("the agent answered no prompt about loading".to_owned());
+    }
+    let is_known = prompts.iter().any(|case| has_answer(case) && case.pass.is_some());
     (!is_known).then(|| {
         "nothing shows whether the agent loads the skill, because it reports no tool calls (use \
          `sut.acp`, or `protocol: json_lines` with `tool_calls`)"

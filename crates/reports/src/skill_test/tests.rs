@@ -87,3 +87,50 @@ fn a_report_can_be_read_again() {
     assert_eq!(read.skills[0].rules, report.skills[0].rules);
     assert_eq!(read.skills[0].arms.len(), 3);
 }
+
+/// The same run, of an agent that gave no answer in any trial.
+fn silent(mut report: ReportDocument) -> ReportDocument {
+    for case in &mut report.cases {
+        case.steps.clear();
+        case.status = CaseStatus::SutError;
+        case.pass = Some(false);
+    }
+    report
+}
+
+#[test]
+fn an_arm_without_an_answer_is_no_arm() {
+    let answered = || {
+        let mut report = run();
+        report.cases.retain(|case| has_answer(case) && case.pass.is_some());
+        assert!(report.cases.len() > 1);
+        report
+    };
+    let decide = |arms: &[(SkillArm, ReportDocument)]| {
+        let tested = TestedSkill {
+            name: "ferry".to_owned(),
+            folder: "ferry".to_owned(),
+            path: "skills/ferry".to_owned(),
+            difference: SkillDifference::Changed,
+            digest: String::new(),
+            model: None,
+        };
+        SkillTestResult::new(tested, arms, &SkillRule::ALL)
+    };
+    let both =
+        decide(&[(SkillArm::Without, silent(answered())), (SkillArm::Here, silent(answered()))]);
+    assert!(both.blocked.as_ref().unwrap().contains("no answer in any of"), "{both:?}");
+    assert_eq!(both.outcome(), RuleOutcome::Undecided);
+    let no_control =
+        decide(&[(SkillArm::Without, silent(answered())), (SkillArm::Here, answered())]);
+    assert!(no_control.blocked.as_ref().unwrap().contains("no control"), "{no_control:?}");
+    assert_eq!(no_control.outcome(), RuleOutcome::Undecided);
+    let no_base = decide(&[
+        (SkillArm::Without, answered()),
+        (SkillArm::Base, silent(answered())),
+        (SkillArm::Here, answered()),
+    ]);
+    let regression = &no_base.rules[1];
+    assert_eq!(regression.rule, SkillRule::NoRegression);
+    assert_eq!(regression.outcome, RuleOutcome::Undecided, "{regression:?}");
+}
