@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
@@ -59,7 +59,7 @@ pub fn find_session_files(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> 
             Err(error) => problems.push(format!("{}: {error}", root.display())),
         }
     }
-    let mut found = Vec::new();
+    let together: Mutex<WalkResult> = Mutex::default();
     if let Some((first, others)) = resolved.split_first() {
         let mut builder = WalkBuilder::new(first);
         for root in others {
@@ -67,37 +67,14 @@ pub fn find_session_files(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> 
         }
         // Agents store sessions in hidden folders, which the standard filters skip.
         builder.standard_filters(false).follow_links(false).filter_entry(may_enter);
-        let (sender, receiver) = mpsc::channel();
         builder.build_parallel().run(|| {
-            let sender = sender.clone();
-            Box::new(move |entry| {
-                let seen = entry.map_err(|error| error.to_string());
-                let check = |entry: DirEntry| {
-                    let shown = |error| format!("{}: {error}", entry.path().display());
-                    check_entry(&entry).map_err(shown)
-                };
-                let seen = seen.and_then(check).transpose();
-                let is_folder = matches!(
-                    &seen,
-                    Some(Ok(SessionFile { source: SessionSource::Folder { .. }, .. }))
-                );
-                // Sending cannot fail: the receiver outlives the walk.
-                if let Some(seen) = seen {
-                    drop(sender.send(seen));
-                }
-                // The files of such a folder belong to its session and must not be found
-                // individually.
-                if is_folder { WalkState::Skip } else { WalkState::Continue }
-            })
+            let mut part = WalkPart { found: Vec::new(), problems: Vec::new(), all: &together };
+            Box::new(move |entry| part.add(entry))
         });
-        drop(sender);
-        for seen in receiver {
-            match seen {
-                Ok(file) => found.push(file),
-                Err(problem) => problems.push(problem),
-            }
-        }
     }
+    let WalkResult { mut found, problems: others } =
+        together.into_inner().unwrap_or_else(PoisonError::into_inner);
+    problems.extend(others);
     // The parallel walk reports in any order.
     problems.sort_unstable();
     for problem in &problems {
@@ -107,6 +84,47 @@ pub fn find_session_files(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> 
     // Roots may overlap.
     found.dedup_by(|one, other| one.source.path() == other.source.path());
     found
+}
+
+/// What all threads of a walk found.
+#[derive(Default)]
+struct WalkResult {
+    found: Vec<SessionFile>,
+    problems: Vec<String>,
+}
+
+/// What one thread of a walk found. It is added to the rest when the thread ends.
+struct WalkPart<'w> {
+    found: Vec<SessionFile>,
+    problems: Vec<String>,
+    all: &'w Mutex<WalkResult>,
+}
+
+impl WalkPart<'_> {
+    fn add(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        let seen = entry.map_err(|error| error.to_string()).and_then(|entry| {
+            check_entry(&entry).map_err(|error| format!("{}: {error}", entry.path().display()))
+        });
+        match seen {
+            // The files of such a folder belong to its session and must not be found individually.
+            Ok(Some(file)) if matches!(file.source, SessionSource::Folder { .. }) => {
+                self.found.push(file);
+                return WalkState::Skip;
+            }
+            Ok(file) => self.found.extend(file),
+            Err(problem) => self.problems.push(problem),
+        }
+        WalkState::Continue
+    }
+}
+
+impl Drop for WalkPart<'_> {
+    fn drop(&mut self) {
+        // Parts are added whole, so a panic of another thread leaves the rest usable.
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.found.append(&mut self.found);
+        all.problems.append(&mut self.problems);
+    }
 }
 
 fn may_enter(entry: &DirEntry) -> bool {

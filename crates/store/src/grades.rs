@@ -31,16 +31,24 @@ impl Store {
         self.find(query, params![characters, prefix, MAX_FOUND]).await
     }
 
-    /// Returns the grades of sessions in this file, or in files below this folder.
-    pub async fn grades_below(&self, path: &str) -> Result<Rows<GradeRecord>, StoreError> {
-        let query = "WHERE session_file = $1 \
-                     OR substr(session_file, 1, CAST($2 AS INTEGER)) = $3";
+    /// Returns the grades of sessions in this file, or in files below this folder, newest first and
+    /// undated ones last, at most `limit`, optionally of one agent.
+    pub async fn grades_below(
+        &self,
+        path: &str,
+        agent: Option<&str>,
+        limit: u64,
+    ) -> Result<Rows<GradeRecord>, StoreError> {
+        let query = "WHERE (session_file = $1 \
+                     OR substr(session_file, 1, CAST($2 AS INTEGER)) = $3) \
+                     AND (CAST($4 AS TEXT) IS NULL OR agent = $4) \
+                     ORDER BY counts_at IS NULL, counts_at DESC, session_id LIMIT $5";
         let path = bound::path(path);
         // The slash keeps `/a/b` from matching `/a/bc`.
         let folder = format!("{}/", path.trim_end_matches('/'));
         let characters = folder.chars().count() as u64;
-        let values = params![path.to_value(MAX_PATH), characters, folder.to_value(MAX_PATH)];
-        self.find(query, values).await
+        let (path, folder) = (path.to_value(MAX_PATH), folder.to_value(MAX_PATH));
+        self.find(query, params![path, characters, folder, agent, limit]).await
     }
 
     /// Counts the sessions with a grade.

@@ -1,6 +1,7 @@
 //! Compares the files of a scan with what the database knows of them, row by row, so that memory
 //! holds only what differs.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -21,29 +22,25 @@ pub(super) struct KnownFiles {
 
 /// Collects [`KnownFiles`] from the rows of the database, in any order.
 pub(super) struct KnownFilesCollector<'a> {
-    /// Sorted by path.
     found: &'a [SessionFile],
-    /// Places of files whose path is not UTF-8, by the name that the database has.
-    oddly_named: HashMap<String, usize>,
+    /// Places of the files, by the name that the database has: a path that is not UTF-8 is changed.
+    places: HashMap<Cow<'a, str>, usize>,
     sources: &'a [PathBuf],
     known: KnownFiles,
 }
 
 impl<'a> KnownFilesCollector<'a> {
-    /// Starts with files as [`selftest_sessions::find_session_files`] returns them.
     pub(super) fn new(found: &'a [SessionFile], sources: &'a [PathBuf]) -> Self {
-        let odd = found.iter().zip(0..).filter(|(file, _)| file.source.path().to_str().is_none());
-        let oddly_named =
-            odd.map(|(file, at)| (file.source.path().to_string_lossy().into_owned(), at)).collect();
+        let name = |file: &'a SessionFile| file.source.path().to_string_lossy();
+        // Paths are not compared as such: that takes them apart each time.
+        let places = found.iter().map(name).zip(0..).collect();
         let known = KnownFiles { unchanged: vec![false; found.len()], ..KnownFiles::default() };
-        Self { found, oddly_named, sources, known }
+        Self { found, places, sources, known }
     }
 
     /// Adds a file that the database knows.
     pub(super) fn add(&mut self, path: String, row: KnownFile) {
-        // A map of a hundred thousand paths would take more memory than everything else in a scan.
-        let by_path = self.found.binary_search_by(|file| file.source.path().cmp(Path::new(&path)));
-        let Some(at) = by_path.ok().or_else(|| self.oddly_named.get(&path).copied()) else {
+        let Some(at) = self.places.get(path.as_str()).copied() else {
             // Files outside the sources were not searched, so they do not count as gone.
             let is_searched =
                 self.sources.iter().any(|source| Path::new(&path).starts_with(source));

@@ -220,7 +220,9 @@ impl SelfGrader {
         for source in &self.options.sources {
             // The directory walk reports canonical paths.
             let Ok(path) = source.canonicalize() else { continue };
-            grades.extend(self.store.grades_below(&path.to_string_lossy()).await?.items);
+            let (path, limit) = (path.to_string_lossy(), ScanSummary::MAX_GRADES as u64);
+            let agent = self.options.agent.as_deref();
+            grades.extend(self.store.grades_below(&path, agent, limit).await?.items);
         }
         grades.retain(|grade| wanted.matches(grade));
         grades.sort_by(|a: &GradeRecord, b| {
