@@ -86,8 +86,15 @@ async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), Se
     // Separate connections, because the outer queries are still streaming.
     let (mut inner, mut innermost) =
         (open(path, &mut feed.notes).await?, open(path, &mut feed.notes).await?);
-    let list =
-        sessions.list(&["id", "parent_id", "directory", "version", "time_created", "time_updated"]);
+    let list = sessions.list(&[
+        "id",
+        "parent_id",
+        "directory",
+        "version",
+        "time_created",
+        "time_updated",
+        "revert",
+    ]);
     let query = format!("SELECT {list} FROM session ORDER BY rowid");
     let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
     let sent = async {
@@ -105,6 +112,9 @@ async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), Se
             feed.record_time(Moment::parse(&field(5)));
             let id = text(&row, 0).into_owned();
             send_session(&mut inner, &mut innermost, &messages, &parts, &id, feed).await?;
+            if text(&row, 6).trim_start().starts_with('{') {
+                send_undo(feed);
+            }
             feed.end_session();
         }
         Ok::<(), sqlx::Error>(())
@@ -154,6 +164,18 @@ async fn send_session(
     Ok(())
 }
 
+/// Sends that the person has undone the last messages and their changes: until the next request, the
+/// session describes what `/undo` took back.
+fn send_undo(feed: &mut SessionFeed<'_>) {
+    let (origin, mark) = (EventOrigin::Human, Some(EventMark::EditUndone));
+    feed.send(Event { origin, mark, text: Text::new("/undo"), ..Event::default() });
+}
+
+/// Returns true if the description of a session says that its last messages are undone.
+fn is_undone(info: &JsonValue) -> bool {
+    !info.text("/revert/messageID").is_empty()
+}
+
 /// Copies the session's metadata.
 fn copy_metadata(info: &JsonValue, feed: &mut SessionFeed<'_>) {
     let head = &mut feed.head;
@@ -178,9 +200,14 @@ impl DocumentReader for OpenCodeExport {
         mut map: A,
         feed: &mut SessionFeed<'_>,
     ) -> Result<(), A::Error> {
+        let mut was_undone = false;
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "info" => copy_metadata(&map.next_value::<JsonValue>()?, feed),
+                "info" => {
+                    let info = map.next_value::<JsonValue>()?;
+                    was_undone = is_undone(&info);
+                    copy_metadata(&info, feed);
+                }
                 "messages" => {
                     map.next_value_seed(each_record(
                         feed,
@@ -193,6 +220,9 @@ impl DocumentReader for OpenCodeExport {
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
+        }
+        if was_undone {
+            send_undo(feed);
         }
         Ok(())
     }
@@ -663,6 +693,18 @@ mod tests {
             write(&root, &[(&format!("part/ses_1/{message}/prt_{number}.json"), part)]);
         }
         check(&only_session(folder.path()));
+    }
+
+    #[test]
+    fn what_the_person_has_undone_is_said_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project/w/storage/session");
+        let info =
+            r#"{"id":"ses_1","revert":{"messageID":"msg_1"},"time":{"created":1767225600000}}"#;
+        write(&root, &[("info/ses_1.json", info), ("message/ses_1/msg_1.json", USER)]);
+        let session = only_session(folder.path());
+        let last = session.events.last().unwrap();
+        assert_eq!((last.mark, last.text.as_str()), (Some(EventMark::EditUndone), "/undo"));
     }
 
     /// 1 human turn, 1 model call, 2 calls: one worked, the other never ended.

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use super::{AGENT, MessageInfo, MessageParts, OpenCodePart, copy_metadata};
+use super::{AGENT, MessageInfo, MessageParts, OpenCodePart, copy_metadata, is_undone, send_undo};
 use crate::SessionReadError;
 use crate::feed::SessionFeed;
 use crate::lines::JsonLines;
@@ -103,10 +103,11 @@ pub(crate) fn is_stored(source: &SessionSource) -> bool {
 pub(super) fn read(files: &[PathBuf], feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let Some((description, said)) = files.split_first() else { return Ok(()) };
     AGENT.clone_into(&mut feed.head.agent);
-    let mut scratch = String::new();
+    let (mut scratch, mut was_undone) = (String::new(), false);
     if let Some(line) = JsonLines::of_files(slice::from_ref(description)).next(&mut feed.notes)?
         && let Some(info) = line.parse::<JsonValue>(&mut scratch, &mut feed.notes)
     {
+        was_undone = is_undone(&info);
         copy_metadata(&info, feed);
     }
     // Each chunk is a message file followed by the files of its parts.
@@ -125,6 +126,9 @@ pub(super) fn read(files: &[PathBuf], feed: &mut SessionFeed<'_>) -> Result<(), 
             }
         }
         info.send(said, feed);
+    }
+    if was_undone {
+        send_undo(feed);
     }
     Ok(())
 }
