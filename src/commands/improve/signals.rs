@@ -42,7 +42,8 @@ pub enum SignalsAction {
     /// Measure the rules on labelled messages: precision and recall, beside those of single words
     Measure {
         /// JSON lines with `message`, `previous`, and labels: `objection`, `gratitude`,
-        /// `repetition`, `frustration`, each true or false
+        /// `repetition`, `frustration`, each true or false; and optionally what the agent did
+        /// between the two: `worked` (default true), `asked`, `refused` (default false)
         #[arg(value_name = "FILE")]
         labels: PathBuf,
         /// Maximum number of misread messages to print for each signal

@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use selftest_grading::signal::{
-    RequestWords, classify_frustration, classify_gratitude, classify_objection, classify_repetition,
+    AgentTurn, RequestWords, classify_frustration, classify_gratitude, classify_objection,
+    classify_repetition,
 };
 use selftest_sessions::{EventOrigin, EventRole, SessionCollector, find_session_files, read};
 use selftest_stats::wilson;
@@ -241,9 +242,11 @@ fn objections_against_labels_are_printed() {
         let text = text.to_lowercase();
         ["not", "n't", "no ", "wrong", "still"].iter().any(|word| text.contains(word))
     };
+    // The recordings of coding agents call tools between nearly all messages.
+    let turn = AgentTurn { has_worked: true, ..AgentTurn::default() };
     let objects = |text: &str, previous: &str| {
         let previous = RequestWords::from_message(previous);
-        classify_objection(text, Some(&previous)).0.is_some()
+        classify_objection(text, Some(&previous), turn).0.is_some()
     };
     let mut rows = Vec::new();
     for source in ["people", "simulated"] {

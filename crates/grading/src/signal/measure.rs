@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::{MessageSignals, Objection, RequestWords, classify_objection, classify_signals};
+use super::{
+    AgentTurn, MessageSignals, Objection, RequestWords, classify_objection, classify_signals,
+};
 use crate::grade::Proportion;
 
 /// What a label says of a message.
@@ -34,6 +36,15 @@ pub struct LabelledMessage {
     /// The preceding message of the same person, if any.
     #[serde(default)]
     pub previous: Option<String>,
+    /// True if the agent called tools between the two; some objections count only then.
+    #[serde(default = "yes")]
+    pub worked: bool,
+    /// True if the agent's last words were a question.
+    #[serde(default)]
+    pub asked: bool,
+    /// True if the person had just refused a call of the agent.
+    #[serde(default)]
+    pub refused: bool,
     /// Objects to what the agent has done.
     #[serde(default)]
     pub objection: Option<bool>,
@@ -46,6 +57,10 @@ pub struct LabelledMessage {
     /// Is clearly dissatisfied.
     #[serde(default)]
     pub frustration: Option<bool>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl LabelledMessage {
@@ -98,7 +113,12 @@ pub fn measure_signals(messages: &[LabelledMessage]) -> Vec<SignalMeasure> {
     for message in messages {
         let previous = message.previous.as_deref();
         let request = previous.map(RequestWords::from_message);
-        let objection = classify_objection(&message.message, request.as_ref()).0;
+        let turn = AgentTurn {
+            has_worked: message.worked,
+            has_asked: message.asked,
+            was_refused: message.refused,
+        };
+        let objection = classify_objection(&message.message, request.as_ref(), turn).0;
         let signals = classify_signals(&message.message, previous, None);
         for signal in LabelledSignal::ALL {
             if let Some(label) = message.label(*signal) {
@@ -188,6 +208,9 @@ mod tests {
         LabelledMessage {
             message: message.to_owned(),
             previous: Some("add a button".to_owned()),
+            worked: true,
+            asked: false,
+            refused: false,
             objection: Some(objection),
             gratitude: None,
             repetition: None,

@@ -4,6 +4,7 @@
 //! Detection looks at words and their surroundings. English has the most rules; German, French,
 //! Spanish, Chinese and Japanese have fewer. Calls no model and stores nothing.
 
+mod after_work;
 mod complaint;
 mod cue;
 mod frustration;
@@ -11,13 +12,16 @@ mod gratitude;
 mod languages;
 pub mod measure;
 mod objection;
+mod objection_idioms;
 mod unquoted;
 mod word_context;
 
 use serde::{Deserialize, Serialize};
 
 use cue::{CueWord, cue};
-pub use objection::{Objection, RequestWords, classify_objection};
+pub use objection::{
+    AgentTurn, Objection, RequestWords, classify_objection, command_that_takes_back,
+};
 use selftest_text::words::{TextWord, WordIter, WordSet, fold};
 use unquoted::{sentences, without_quotes};
 use word_context::{WordContext, is_one_of};

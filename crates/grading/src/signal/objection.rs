@@ -1,5 +1,6 @@
 //! Detects objections to what the agent has just done: reverts, corrections, reports that it does
-//! not work, and the same request again. English only.
+//! not work, and the same request again. English has the most rules; `objection_idioms.rs` has those
+//! of other languages, `after_work.rs` those that count only after a turn in which the agent worked.
 //!
 //! What the person does or says about the work decides. Tone does not: people swear in good spirits
 //! and correct politely. The first message of a session cannot object to anything, but only the
@@ -11,8 +12,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{
-    CueWord, MAX_EXAMINED_BYTES, MessageEnd, WordContext, complaint, frustration, is_answer,
-    message_ends, sentences, without_quotes,
+    CueWord, MAX_EXAMINED_BYTES, MessageEnd, WordContext, after_work, complaint, frustration,
+    is_answer, message_ends, objection_idioms, sentences, without_quotes,
 };
 use crate::english;
 
@@ -29,13 +30,24 @@ pub enum Objection {
     AsksAgain,
 }
 
+/// What the agent did between two messages of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgentTurn {
+    /// It called a tool.
+    pub has_worked: bool,
+    /// Its last words were a question.
+    pub has_asked: bool,
+    /// Its last call was refused, and it has said nothing since.
+    pub was_refused: bool,
+}
+
 /// Words before an objection that do not change it.
 const LEAD: &str = r"^(?:(?:no+|nope|nah|wait|hmm+|hm|hey|ok|okay|but|oh|so|sorry|well|actually|please|pls|just|then|and|ah|uh|argh|ugh|again|fgs|ffs|wtf|jesus|damn)[,.! :]+){0,4}";
 
 /// Commands of agents and of Git that take work back, and orders to do so.
 static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"^/(?:undo|rewind|revert|rollback|restore)\b|^(?:!|<bash-input>) *git (?:checkout (?:--|\.)|restore |reset --hard|revert )|{LEAD}(?:(?:can|could) you (?:please )?)?(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this|them) back|go back to (?:the|how|what) (?:previous|old|original|it was|we had|last|earlier)|restore (?:the|my) (?:previous|old|original))\b|{LEAD}(?:remove|delete|drop|discard|get rid of) (?:(?:it|that|this|them|those)(?: again| please| all| now)*(?:[.,!;]|$)|(?:all|all of|your|the|these|those)(?: the| your| these)? changes\b|everything you)"
+        r"^/(?:undo|rewind|revert|rollback|restore)\b|^(?:(?:!|<bash-input>|/run) *git|/git) (?:checkout (?:--|\.)|restore |reset --hard|revert )|{LEAD}(?:(?:can|could) you (?:please )?)?(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this|them) back|go back to (?:the|how|what) (?:previous|old|original|it was|we had|last|earlier)|restore (?:the|my) (?:previous|old|original))\b|{LEAD}(?:remove|delete|drop|discard|get rid of) (?:(?:it|that|this|them|those)(?: again| please| all| now)*(?:[.,!;]|$)|(?:all|all of|your|the|these|those)(?: the| your| these)? changes\b|everything you)"
     ))
 });
 
@@ -168,6 +180,11 @@ const FILLERS: &str = "please pls again still now just the a an to can could you
 /// First words of messages that are said again in the course of work.
 const ROUTINE: &str = "continue proceed resume next go commit push yes no ok okay keep carry retry hi hello thanks thank";
 
+/// First words of questions.
+const QUESTIONS: &str = "what how why when where which who is are does do did can could would should will has have was were";
+/// Long words that tie nothing to a request.
+const COMMON: &str = "should would could there their about still after again please every where which these those thing things other another first before between because really using based above below following create update change write while since until maybe right actually working works doing going looks looking needs wants makes being everything something anything nothing";
+
 /// Words of a user's message, kept to detect that a later message repeats it.
 #[derive(Debug, Clone, Default)]
 pub struct RequestWords {
@@ -183,6 +200,15 @@ impl RequestWords {
         let words = [head, tail].iter().flat_map(|text| content_words(text)).collect();
         Self { words }
     }
+
+    /// Returns true if a folded sentence has a word of the request, in any form of it.
+    pub(super) fn mentions(&self, sentence: &str) -> bool {
+        let stem = |word: &str| word.get(..5).unwrap_or(word).to_owned();
+        let counts = |word: &str| word.len() >= 4 && !is_one(word, COMMON);
+        let stems: BTreeSet<String> =
+            self.words.iter().filter(|word| counts(word)).map(|word| stem(word)).collect();
+        content_words(sentence).iter().any(|word| counts(word) && stems.contains(&stem(word)))
+    }
 }
 
 /// Returns the words of a folded text that make the request, numbers and names included: in a
@@ -196,17 +222,65 @@ fn content_words(text: &str) -> Vec<String> {
 }
 
 /// Returns the objection in a message, if any, and the request to pass in with the next message.
-/// `previous` is the preceding message by the same user.
+/// `previous` is the preceding message by the same user, `turn` what the agent did since.
 pub fn classify_objection(
     message: &str,
     previous: Option<&RequestWords>,
+    turn: AgentTurn,
 ) -> (Option<Objection>, RequestWords) {
     let texts = message_ends(message);
     let parts = texts.each_ref().map(|text| MessageEnd::new(text));
     let request = RequestWords::from_message(message);
-    let is_repeated = previous.is_some_and(|previous| is_same_request(&request, previous, &parts));
-    let objection = objection_in(message, &parts).or(is_repeated.then_some(Objection::AsksAgain));
+    let is_repeated = previous.is_some_and(|previous| {
+        is_same_request(&request, previous, &parts)
+            || (turn.has_worked && is_mostly_again(&request, previous, &parts))
+    });
+    let first = parts[0].words.first().map_or("", |word| word.text);
+    // Who refuses a call and then says what to do corrects it, in whatever words.
+    let redirects = turn.was_refused && !is_answer(&parts[0]) && !is_one(first, ROUTINE);
+    let objection = objection_in(message, &parts, previous, turn)
+        .or(is_repeated.then_some(Objection::AsksAgain))
+        .or(redirects.then_some(Objection::Corrects));
     (objection, request)
+}
+
+/// Returns true if the message, or its first sentence, asks for most of the previous request again
+/// and for nothing else.
+fn is_mostly_again(
+    request: &RequestWords,
+    previous: &RequestWords,
+    parts: &[MessageEnd<'_>; 2],
+) -> bool {
+    const MIN_WORDS: usize = 3;
+    let first = parts[0].words.first().map_or("", |word| word.text);
+    if is_answer(&parts[0]) || is_one(first, ROUTINE) || is_one(first, QUESTIONS) {
+        return false;
+    }
+    let bare = without_quotes(parts[0].text);
+    let mut lines = sentences(&bare);
+    let beginning = lines.next().unwrap_or_default();
+    if beginning.ends_with('?') {
+        return false;
+    }
+    let beginning = RequestWords { words: content_words(beginning).into_iter().collect() };
+    [request, &beginning].iter().any(|part| {
+        part.words.len() >= MIN_WORDS
+            && part.words.is_subset(&previous.words)
+            && 3 * part.words.len() > 2 * previous.words.len()
+    })
+}
+
+/// Returns the command of the agent's program, or of its shell, by which the person takes work back,
+/// if the text is one. Programs write these in the person's place.
+pub fn command_that_takes_back(text: &str) -> Option<&str> {
+    let text = &text[..text.floor_char_boundary(MAX_EXAMINED_BYTES)];
+    let named = text.strip_prefix("<command-name>").unwrap_or(text);
+    // The shell's commands keep their tag for the pattern, which asks for it.
+    let shell = text.strip_prefix("<bash-input>");
+    let is_command = named.starts_with('/') || shell.is_some();
+    let takes_back = is_command && REVERTS.is_match(&named.to_lowercase());
+    let command = shell.unwrap_or(named);
+    takes_back.then(|| command.split_once('<').map_or(command, |(command, _)| command).trim())
 }
 
 /// Returns true if nothing but fillers differs.
@@ -222,7 +296,12 @@ fn is_same_request(
         && !is_one(first, ROUTINE)
 }
 
-fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection> {
+fn objection_in(
+    message: &str,
+    parts: &[MessageEnd<'_>; 2],
+    previous: Option<&RequestWords>,
+    turn: AgentTurn,
+) -> Option<Objection> {
     let beginning = without_attachments(parts[0].text);
     if REVERTS.is_match(beginning) {
         return Some(Objection::Reverts);
@@ -232,12 +311,17 @@ fn objection_in(message: &str, parts: &[MessageEnd<'_>; 2]) -> Option<Objection>
     if is_correction(&bare, first) {
         return Some(Objection::Corrects);
     }
+    if let Some(objection) = objection_idioms::objection(&bare, turn) {
+        return Some(objection);
+    }
     let states_fault = parts.iter().any(|part| {
         let bare = without_quotes(part.text);
         part.has_remark(is_about_work) || sentences(&bare).any(complaint::states_fault)
     });
     let reports = sentences(&bare).take(4).any(|sentence| is_report(sentence) || meets(sentence));
-    (states_fault || reports || is_failed_output(message, beginning))
+    let objects_to_work =
+        || turn.has_worked && after_work::objects(message, &bare, previous, turn.has_asked);
+    (states_fault || reports || is_failed_output(message, beginning) || objects_to_work())
         .then_some(Objection::Complains)
 }
 
@@ -324,6 +408,7 @@ fn is_failed_output(message: &str, beginning: &str) -> bool {
     let tail = &message[message.ceil_char_boundary(message.len().saturating_sub(2000))..];
     has_lines
         && first.split_whitespace().count() <= MAX_INTRODUCTION
+        && !after_work::ends_in_question(message)
         && !SUPPOSES.is_match(first)
         && FAILED_OUTPUT.is_match(&tail.to_lowercase())
 }
@@ -337,8 +422,71 @@ mod tests {
     use super::*;
 
     fn classify(message: &str, previous: Option<&str>) -> Option<Objection> {
+        classify_after(message, previous, AgentTurn::default())
+    }
+
+    fn classify_after(message: &str, previous: Option<&str>, turn: AgentTurn) -> Option<Objection> {
         let previous = previous.map(RequestWords::from_message);
-        classify_objection(message, previous.as_ref()).0
+        classify_objection(message, previous.as_ref(), turn).0
+    }
+
+    #[test]
+    fn commands_that_take_work_back() {
+        for (text, expected) in [
+            ("<bash-input>git checkout -- a.css</bash-input>", Some("git checkout -- a.css")),
+            ("<bash-input> git reset --hard HEAD~1</bash-input>", Some("git reset --hard HEAD~1")),
+            ("<command-name>/rewind</command-name>\n<command-args>", Some("/rewind")),
+            ("/undo", Some("/undo")),
+            ("/git reset --hard HEAD^", Some("/git reset --hard HEAD^")),
+            ("/run pytest", None),
+            ("<bash-input>git checkout main</bash-input>", None),
+            ("<command-name>/clear</command-name>", None),
+            ("revert that", None),
+        ] {
+            assert_eq!(command_that_takes_back(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn some_objections_need_work_before_them() {
+        let request = "add a dark mode toggle to the header and to the settings";
+        for (message, is_objection) in [
+            ("the toggle is missing on mobile", true),
+            ("looks exactly the same to me", true),
+            ("none of the changes are showing", true),
+            ("now the sidebar is empty", true),
+            ("where did the search box go?", true),
+            ("nice, but it only works on chrome", true),
+            ("you mocked the header", true),
+            ("add a dark mode toggle to the header", true),
+            ("use the icon of the theme instead", true),
+            ("no, in the header", true),
+            ("❯ npm run dev\nsh: vite: command not found", true),
+            ("slower than before", true),
+            ("why is there a new dependency", true),
+            ("the footer should get the same treatment", false),
+            ("the old server is still running, leave it", false),
+            ("is the cache empty after a restart?", false),
+            ("what is missing for other themes?", false),
+            ("the readme is outdated, update it", false),
+            ("you made my day", false),
+            ("in the error page, check the message too", false),
+            ("now the settings page", false),
+            ("no problem, later", false),
+        ] {
+            let message = message.replace("\\n", "\n");
+            let found = |has_worked| {
+                let turn = AgentTurn { has_worked, ..AgentTurn::default() };
+                classify_after(&message, Some(request), turn).is_some()
+            };
+            assert_eq!((found(true), found(false)), (is_objection, false), "{message}");
+        }
+        let asked = AgentTurn { has_worked: true, has_asked: true, was_refused: false };
+        assert_eq!(classify_after("no, in the header", Some(request), asked), None);
+        let refused = AgentTurn { has_worked: true, has_asked: false, was_refused: true };
+        let redirected = classify_after("look into the other folder first", None, refused);
+        assert_eq!(redirected, Some(Objection::Corrects));
+        assert_eq!(classify_after("continue", None, refused), None);
     }
 
     #[test]

@@ -131,6 +131,23 @@ impl OutcomeSign {
         }
     }
 
+    /// Returns true if the sign speaks against success.
+    pub fn is_against(self) -> bool {
+        matches!(
+            self,
+            OutcomeSign::TestsFailed
+                | OutcomeSign::BuildFailed
+                | OutcomeSign::LintFailed
+                | OutcomeSign::CiFailed
+                | OutcomeSign::VerifierFailed
+                | OutcomeSign::UserComplains
+                | OutcomeSign::UserCorrects
+                | OutcomeSign::UserReverts
+                | OutcomeSign::UserAsksAgain
+                | OutcomeSign::UserInterrupts
+        )
+    }
+
     /// Returns a readable description.
     pub fn words(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ use crate::english;
 use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
 use crate::grade::final_message::{FinalMessage, RedactedMessage};
-use crate::signal::{self, Objection, RequestWords};
+use crate::signal::{self, AgentTurn, Objection, RequestWords};
 use selftest_sessions::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, ToolResult};
 
 /// Maximum numbers of calls awaiting a result, and of stored runs.
@@ -113,6 +113,8 @@ pub(in crate::grade) struct OutcomeTracker {
     foreign_edit_count: u64,
     has_answered: bool,
     previous: Option<RequestWords>,
+    /// What the agent did since the person's last message.
+    turn: AgentTurn,
 }
 
 impl OutcomeTracker {
@@ -121,6 +123,8 @@ impl OutcomeTracker {
         match event.mark {
             Some(EventMark::Interrupted) => {
                 self.record_objection(OutcomeSign::UserInterrupts, event);
+                // What follows belongs to the interruption, which is counted.
+                self.turn.was_refused = false;
             }
             Some(EventMark::FileEdited) if self.has_edited(&event.text) => {
                 self.record_foreign_edit(event.number, &event.text);
@@ -135,14 +139,33 @@ impl OutcomeTracker {
             _ if event.role == EventRole::User && event.origin == EventOrigin::Human => {
                 self.add_request(event);
             }
+            _ if event.origin == EventOrigin::Harness && self.has_answered => {
+                if let Some(command) = signal::command_that_takes_back(&event.text) {
+                    let (sign, words) = (OutcomeSign::UserReverts, command.to_owned());
+                    self.hold_objection(OutcomeEvidence { sign, event: event.number, words });
+                }
+            }
             _ => {}
         }
-        self.has_answered |= event.role == EventRole::Assistant;
+        if event.role == EventRole::Assistant {
+            self.has_answered = true;
+            let words = event.text.trim_end();
+            if !words.is_empty() {
+                self.turn.has_asked = words.ends_with(['?', '？']);
+                self.turn.was_refused = false;
+            }
+        }
         self.add_work(event);
     }
 
     /// Processes the calls and results of an event by the agent or a subagent.
     pub(in crate::grade) fn add_work(&mut self, event: &Event<'_>) {
+        if !event.calls.is_empty() {
+            self.turn.has_worked = true;
+            self.turn.was_refused = false;
+        }
+        self.turn.was_refused |=
+            event.results.iter().any(|result| result.outcome == ToolOutcome::Rejected);
         for call in &event.calls {
             // Truncated arguments are no longer valid JSON, so the path could not be read.
             let whole = call.arguments.repaired_json();
@@ -226,8 +249,9 @@ impl OutcomeTracker {
         if text.is_empty() {
             return;
         }
+        let turn = std::mem::take(&mut self.turn);
         let (objection, request) = if self.has_answered {
-            signal::classify_objection(text, self.previous.as_ref())
+            signal::classify_objection(text, self.previous.as_ref(), turn)
         } else {
             (None, RequestWords::from_message(text))
         };
@@ -248,8 +272,12 @@ impl OutcomeTracker {
     }
 
     fn record_objection(&mut self, sign: OutcomeSign, event: &Event<'_>) {
+        self.hold_objection(event_evidence(sign, event));
+    }
+
+    fn hold_objection(&mut self, objection: OutcomeEvidence) {
         self.corrections += 1;
-        self.objection = Some(event_evidence(sign, event));
+        self.objection = Some(objection);
         self.is_answered = false;
     }
 
