@@ -100,14 +100,24 @@ impl TaskBreakdown {
 }
 
 impl ContradictedTask {
-    fn from_record(task: &GradeRecord) -> Self {
-        let first = task.details.outcome_evidence.first();
+    pub(super) fn from_record(task: &GradeRecord) -> Self {
+        let (session_id, title) =
+            (task.session_id.clone(), task.task_summary.clone().unwrap_or_default());
+        let failed = task.details.results.iter().find(|result| result.passed == Some(false));
+        if let Some(result) = failed {
+            // A verdict beside the session outranks what is in it, and has no event there.
+            let words = format!("{} in {}", result.words, result.file);
+            let sign = Some(OutcomeSign::VerifierFailed);
+            return Self { session_id, title, sign, words, event: None };
+        }
+        let evidence = &task.details.outcome_evidence;
+        let against = evidence.iter().find(|one| one.sign.is_against()).or(evidence.first());
         Self {
-            session_id: task.session_id.clone(),
-            title: task.task_summary.clone().unwrap_or_default(),
-            sign: first.map(|evidence| evidence.sign),
-            words: first.map(|evidence| evidence.words.clone()).unwrap_or_default(),
-            event: first.map(|evidence| evidence.event),
+            session_id,
+            title,
+            sign: against.map(|evidence| evidence.sign),
+            words: against.map(|evidence| evidence.words.clone()).unwrap_or_default(),
+            event: against.map(|evidence| evidence.event),
         }
     }
 }
@@ -212,5 +222,23 @@ mod tests {
         assert_eq!((agent.tasks, agent.outcomes.contradicted.count, agent.corrections), (5, 2, 2));
         assert_eq!(split.contradicted.total(), 2);
         assert_eq!(split.contradicted.items[0].title, "do something");
+    }
+
+    #[test]
+    fn what_speaks_against_a_task_is_its_reason() {
+        use crate::grade::OutcomeEvidence;
+        use crate::grade::beside::TaskResult;
+        let mut task = record("a", TaskType::General, true, 3, 3);
+        task.details.outcome_evidence = [OutcomeSign::TestsPassed, OutcomeSign::UserReverts]
+            .map(|sign| OutcomeEvidence { sign, event: 4, words: String::new() })
+            .into();
+        let reason = |task: &GradeRecord| {
+            let found = ContradictedTask::from_record(task);
+            (found.sign, found.event)
+        };
+        assert_eq!(reason(&task), (Some(OutcomeSign::UserReverts), Some(4)));
+        let (words, file) = ("reward 0.0".to_owned(), "/job/verifier/reward.txt".to_owned());
+        task.details.results = vec![TaskResult { ids: vec![], passed: Some(false), words, file }];
+        assert_eq!(reason(&task), (Some(OutcomeSign::VerifierFailed), None));
     }
 }

@@ -13,6 +13,7 @@ use super::notable::{NotableEvent, notable_events};
 use super::patterns;
 use super::share::rounded;
 use super::spending::CostSummary;
+use super::type_findings::{TypeFinding, type_findings};
 use super::{
     AlertSettings, Alerts, ErrorFindings, GradePatterns, GradeRecord, GradeSummary,
     GroupDifference, SuggestionRules, Suggestions, TaskMeasure, Week,
@@ -175,7 +176,10 @@ pub struct WeeklyReport {
     pub notable: Vec<NotableEvent>,
     /// Problem areas, worst first.
     pub problem_areas: GradePatterns,
-    /// Improvement suggestions.
+    /// Suggestions for types of tasks, from outcomes and causes.
+    #[serde(default)]
+    pub type_findings: Vec<TypeFinding>,
+    /// Improvement suggestions by the specification's rules.
     pub suggestions: Suggestions,
     /// Comparison with the previous four weeks.
     pub trend: WeeklyTrend,
@@ -249,6 +253,7 @@ impl WeeklyReport {
             notable: notable_events(&current, &months, prices),
             breakdown: TaskBreakdown::from_tasks(&newest_first, rule, prices),
             problem_areas: GradePatterns::from_records(current.iter().copied()),
+            type_findings: type_findings(&newest_first),
             suggestions: Suggestions::from_records(current.iter().copied(), suggestions)
                 .mark_covered_by(&findings),
             findings,

@@ -3,7 +3,7 @@
 
 use super::format::{p_value, rate, title, tool};
 use crate::grade::findings::{ErrorFinding, ErrorPlace, MessagePattern};
-use crate::grade::{DifferenceVerdict, ErrorCause, WeeklyReport};
+use crate::grade::{DifferenceVerdict, ErrorCause, TypeFinding, WeeklyReport};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
@@ -27,6 +27,16 @@ pub fn name(finding: &ErrorFinding) -> String {
 pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &ErrorFinding)> {
     let single = report.findings.single.items.iter();
     single.map(|one| (format!("{}: {}", name(one), plural(one.errors, "failed call")), one))
+}
+
+/// Describes what went wrong with a type of task: `3 of 4 tasks found not done (2: the person
+/// complains; 2: timeout)`.
+pub fn of_type(finding: &TypeFinding) -> String {
+    let TypeFinding { contradicted, sign, with_sign, cause, with_cause, .. } = finding;
+    let sign = sign.map_or("a person overrode the grade", |sign| sign.words());
+    let cause = cause.map(|cause| format!("; {with_cause}: {cause}")).unwrap_or_default();
+    let all = plural(contradicted.of, "task");
+    format!("{} of {all} found not done ({with_sign}: {sign}{cause})", contradicted.count)
 }
 
 /// Describes the number of affected tasks and its change: `4 failed calls in 3 of

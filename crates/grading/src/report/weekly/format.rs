@@ -384,19 +384,12 @@ pub fn alert_lines(report: &WeeklyReport) -> Vec<String> {
     lines
 }
 
-/// Explains why there are no suggestions.
-pub fn no_suggestions(report: &WeeklyReport) -> Option<String> {
-    let suggestions = &report.suggestions;
-    let needed = suggestions.min_sessions;
-    if suggestions.too_few_sessions {
-        let sessions = plural(report.summary.sessions, "session");
-        return Some(format!("None: {sessions} graded, at least {needed} are needed."));
-    }
-    let none = suggestions.of_rules().next().is_none() && suggestions.left_out == 0;
-    none.then(|| match suggestions.items.len() {
-        0 => "None: every number is on the good side of its threshold.".to_owned(),
-        _ => "None beside those above.".to_owned(),
-    })
+/// Stands for the suggestions from outcomes and causes where there are none.
+pub const NO_TYPE_FINDING: &str = "None from outcomes: no type of task has two that were found not done.";
+
+/// Returns true if the specification's thresholds suggest something that no finding covers.
+pub fn has_suggestions(report: &WeeklyReport) -> bool {
+    report.suggestions.of_rules().next().is_some()
 }
 
 /// Returns the sentence above the table of tools.

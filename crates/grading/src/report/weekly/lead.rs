@@ -2,9 +2,10 @@
 
 use super::finding;
 use super::format::{all_of, interval, mean, not_tasks, rate, tool};
+use crate::grade::notable::MAX_TASKS;
 use crate::grade::spending::{self, format_money};
 use crate::grade::{
-    CostSummary, DifferenceVerdict, GroupDifference, Proportion, TaskMeasure, WeeklyReport,
+    CostSummary, DifferenceVerdict, GradeSummary, GroupDifference, TaskMeasure, WeeklyReport,
 };
 use selftest_text::wording::{minutes, plural};
 
@@ -22,19 +23,7 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
         sentences.extend(not_tasks(now.not_tasks));
         return sentences;
     }
-    let outcomes = &now.outcomes;
-    let counted = |share: &Proportion, name: &str, and: &str| {
-        format!("{} {name} ({}{and}{})", share.count, rate(share.rate), interval(share))
-    };
-    sentences.push(format!(
-        "{} of this week: {}, {}, {} only claimed by the agent, {} of unknown outcome ({}).",
-        plural(now.sessions, "task"),
-        counted(&outcomes.checks_passed, "with checks that passed", ", 95 % interval "),
-        counted(&outcomes.contradicted, "contradicted", ", "),
-        outcomes.claimed.count,
-        outcomes.unknown.count,
-        rate(outcomes.unknown.rate),
-    ));
+    sentences.push(outcomes(now));
     sentences.extend(not_tasks(now.not_tasks));
     let earlier = match (before.avg_tool_efficiency, before.avg_response_quality) {
         (None, _) | (_, None) => String::new(),
@@ -57,6 +46,32 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
     sentences.extend(effort(report));
     sentences.push(verdict(report));
     sentences
+}
+
+/// Counts the tasks by outcome. Of a few tasks, shares and intervals say no more than the counts.
+fn outcomes(now: &GradeSummary) -> String {
+    let is_small = now.sessions <= MAX_TASKS as u64;
+    let of = &now.outcomes;
+    let counted = [
+        (&of.checks_passed, "with checks that passed", true),
+        (&of.contradicted, "contradicted by a check or a person", true),
+        (&of.claimed, "only claimed by the agent", false),
+        (&of.unknown, "of unknown outcome", false),
+    ];
+    let counted = counted.into_iter().filter(|(share, ..)| share.count > 0);
+    let parts: Vec<String> = counted
+        .map(|(share, name, has_interval)| match (is_small, has_interval) {
+            (true, _) => format!("{} {name}", share.count),
+            (false, true) => format!(
+                "{} {name} ({}, 95 % interval {})",
+                share.count,
+                rate(share.rate),
+                interval(share)
+            ),
+            (false, false) => format!("{} {name} ({})", share.count, rate(share.rate)),
+        })
+        .collect();
+    format!("{} of this week: {}.", plural(now.sessions, "task"), parts.join(", "))
 }
 
 /// Describes the significant changes from the previous four weeks.

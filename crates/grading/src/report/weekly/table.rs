@@ -5,6 +5,7 @@
 
 use super::format::{self, ABSENT};
 use crate::grade::breakdown::{TaskBreakdown, TaskPortion};
+use crate::grade::notable::MAX_TASKS;
 use crate::grade::patterns::TaskTypePattern;
 use crate::grade::spending::format_money;
 use crate::grade::weekly::WeekNumbers;
@@ -117,7 +118,9 @@ pub fn numbers(report: &WeeklyReport) -> ReportTable {
     ]];
     for (name, share, measure) in shares {
         let (own, earlier) = (share(now), share(before));
-        let is_silent = measure == Some(TaskMeasure::Corrected) && own.count + earlier.count == 0;
+        // The outcomes are a partition, so one that no task has says nothing.
+        let is_recovery = measure == Some(TaskMeasure::Recovered);
+        let is_silent = !is_recovery && own.count + earlier.count == 0;
         if is_silent || own.of + earlier.of == 0 {
             continue;
         }
@@ -179,6 +182,14 @@ pub fn numbers(report: &WeeklyReport) -> ReportTable {
         head.pop();
         for row in &mut rows {
             row.pop();
+        }
+    }
+    // The interval of a few tasks is nearly everything.
+    if now.sessions <= MAX_TASKS as u64 {
+        const INTERVAL: usize = 2;
+        head.remove(INTERVAL);
+        for row in &mut rows {
+            row.remove(INTERVAL);
         }
     }
     ReportTable {
