@@ -385,7 +385,8 @@ pub fn alert_lines(report: &WeeklyReport) -> Vec<String> {
 }
 
 /// Stands for the suggestions from outcomes and causes where there are none.
-pub const NO_TYPE_FINDING: &str = "None from outcomes: no type of task has two that were found not done.";
+pub const NO_TYPE_FINDING: &str =
+    "None from outcomes: no type of task has two that were found not done.";
 
 /// Returns true if the specification's thresholds suggest something that no finding covers.
 pub fn has_suggestions(report: &WeeklyReport) -> bool {
