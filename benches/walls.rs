@@ -1,21 +1,29 @@
 //! Measures what the sandbox adds to a case: `cargo bench --bench walls`.
 //!
 //! A program under test that answers at once is asked a hundred times, one case after the other, with
-//! the sandbox and without. No model is called: checks decide. Ends with an error when the limit is
-//! passed, or where this machine has no sandbox.
+//! the sandbox and without. No model is called: checks decide. Then a work copy of 10,000 files is
+//! digested through its folder's descriptor, and its files by their paths as a measure. Ends with an
+//! error when a limit is passed, or where this machine has no sandbox.
 
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
+
+use selftest_harness::sut::project::Workspace;
+use selftest_text::digest::sha256_hex;
 
 const CASES: u32 = 100;
 const RUNS: usize = 5;
 /// Of one case.
 const MAX_ADDED: Duration = Duration::from_millis(15);
+/// Files of the work copy, in folders of a hundred, of two KiB each.
+const FILES: usize = 10_000;
+/// Of the time that the same files take by their paths, which is how copies were once digested.
+const MAX_RATIO: f64 = 2.0;
 
 const AGENT: &str = r#"read -r task
 echo '{"type":"result","status":"COMPLETE","output":"hello"}'
@@ -38,7 +46,57 @@ fn main() -> ExitCode {
         milliseconds(added),
         MAX_ADDED.as_millis()
     );
-    if is_too_much { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let is_slow = digests(folder.path());
+    if is_too_much || is_slow { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Digests a work copy; returns true if that took too long.
+fn digests(folder: &Path) -> bool {
+    let (project, copy) = (folder.join("large"), folder.join("copy"));
+    let paths: Vec<PathBuf> = (0..FILES)
+        .map(|number| PathBuf::from(format!("{:02}/file-{number}.txt", number / 100)))
+        .collect();
+    for (path, number) in paths.iter().zip(0..) {
+        let path = project.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{number:08}\n").repeat(228)).unwrap();
+    }
+    let mut workspace = Workspace::copy(&project, &[], &[], copy.clone()).unwrap();
+    let by_path = || {
+        let mut files = 0;
+        for entry in fs::read_dir(&copy).unwrap() {
+            for file in fs::read_dir(entry.unwrap().path()).unwrap() {
+                let path = file.unwrap().path();
+                assert!(path.symlink_metadata().unwrap().is_file());
+                files += usize::from(!sha256_hex(&fs::read(path).unwrap()).is_empty());
+            }
+        }
+        assert_eq!(files, FILES);
+    };
+    let (mut whole, mut again, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        plain.push(took(&by_path));
+        let started = Instant::now();
+        workspace = workspace.with_new_baseline();
+        whole.push(started.elapsed());
+        again.push(took(|| assert!(workspace.report(&[]).changed.is_empty())));
+    }
+    let (whole, again, plain) = (median(whole), median(again), median(plain));
+    let ratio = whole.as_secs_f64() / plain.as_secs_f64();
+    let is_slow = ratio > MAX_RATIO;
+    let mark = if is_slow { "  TOO MUCH" } else { "" };
+    println!("a work copy of {FILES} files, median of {RUNS}");
+    println!("digested             {:>6.1} ms", milliseconds(whole));
+    println!("by their paths       {:>6.1} ms", milliseconds(plain));
+    println!("ratio                {ratio:>6.2}    (limit {MAX_RATIO}){mark}");
+    println!("looked at again      {:>6.1} ms", milliseconds(again));
+    is_slow
+}
+
+fn took(work: impl Fn()) -> Duration {
+    let started = Instant::now();
+    work();
+    started.elapsed()
 }
 
 fn milliseconds(duration: Duration) -> f64 {
@@ -51,7 +109,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// A project whose program is kept in the sandbox so.
-fn project(folder: &Path, sandbox: &str) -> std::path::PathBuf {
+fn project(folder: &Path, sandbox: &str) -> PathBuf {
     let project = folder.join(sandbox);
     fs::create_dir_all(project.join("config")).unwrap();
     let config = format!(

@@ -72,8 +72,56 @@ impl From<AppErrorKind> for Exit {
 impl Exit {
     /// Returns the exit code of a run; with `exit_zero`, failed and undecided cases do not count.
     pub(crate) fn of_run(run: &FinishedRun, exit_zero: bool) -> Result<Self, AppError> {
-        let exit = Self::from(run.outcome()?);
+        Ok(Self::of_outcome(run.outcome()?, exit_zero))
+    }
+
+    fn of_outcome(outcome: RunOutcome, exit_zero: bool) -> Self {
+        let exit = Self::from(outcome);
         let is_gated = matches!(exit, Self::Failed | Self::Inconclusive);
-        Ok(if exit_zero && is_gated { Self::Passed } else { exit })
+        if exit_zero && is_gated { Self::Passed } else { exit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::ExitCode;
+
+    #[test]
+    fn codes_are_those_of_the_table() {
+        for (exit, code) in [
+            (Exit::Passed, 0),
+            (Exit::Failed, 1),
+            (Exit::Usage, 2),
+            (Exit::Inconclusive, 3),
+            (Exit::NothingRan, 4),
+            (Exit::Setup, 5),
+            (Exit::Interrupted, 130),
+        ] {
+            assert_eq!(ExitCode::from(exit), ExitCode::from(code), "{exit:?}");
+            assert!(TABLE.contains(&format!("\n  {code:<4} ")), "{exit:?}");
+        }
+        for (kind, exit) in [
+            (AppErrorKind::Usage, Exit::Usage),
+            (AppErrorKind::Setup, Exit::Setup),
+            (AppErrorKind::Undecided, Exit::Inconclusive),
+        ] {
+            assert_eq!(Exit::from(kind), exit);
+        }
+    }
+
+    #[test]
+    fn exit_zero_excuses_cases_alone() {
+        for (outcome, exit, excused) in [
+            (RunOutcome::Passed, Exit::Passed, Exit::Passed),
+            (RunOutcome::Failed, Exit::Failed, Exit::Passed),
+            (RunOutcome::Inconclusive, Exit::Inconclusive, Exit::Passed),
+            (RunOutcome::ModelUnavailable, Exit::Setup, Exit::Setup),
+            (RunOutcome::NothingRan, Exit::NothingRan, Exit::NothingRan),
+            (RunOutcome::Interrupted, Exit::Interrupted, Exit::Interrupted),
+        ] {
+            assert_eq!(Exit::of_outcome(outcome, false), exit, "{outcome:?}");
+            assert_eq!(Exit::of_outcome(outcome, true), excused, "{outcome:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The folder of a skill, bounded and inspected. Knows nothing of what is done with it.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -12,6 +12,7 @@ pub use selftest_harness::sut::skill::SKILL_FILE;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
 use selftest_text::escape::terminal;
+use selftest_text::file::read_bounded_text;
 use selftest_text::one_line;
 
 /// Maximum number of bytes of a skill's text. The longest of 812 public ones has 292 kB.
@@ -148,13 +149,10 @@ pub fn read_skill_text(file: &Path) -> Result<Skill, SkillFileError> {
     {
         return Err(unusable(SkillTextError::LinkOut));
     }
-    let mut text = String::new();
-    let read = std::fs::File::open(file)
-        .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
-    read.map_err(unreadable)?;
-    if text.len() as u64 > MAX_SKILL_BYTES {
-        return Err(unusable(SkillTextError::TooLarge));
-    }
+    let text = read_bounded_text(file, MAX_SKILL_BYTES).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => unusable(SkillTextError::TooLarge),
+        _ => unreadable(error),
+    })?;
     if text.trim().is_empty() {
         return Err(unusable(SkillTextError::Empty));
     }

@@ -2,7 +2,7 @@
 //! leads out of the project.
 
 use std::fs::OpenOptions;
-use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
+use std::io::{Error, ErrorKind, Result, Write as _};
 use std::path::{Path, PathBuf};
 
 use selftest_text::file;
@@ -76,14 +76,7 @@ impl Destination<'_> {
             Ok(file) if !file.is_file() => {
                 return Err(Error::other("it is a link or a folder, expected a file"));
             }
-            Ok(_) => {
-                let mut text = String::new();
-                std::fs::File::open(&path)?.take(MAX_LIST + 1).read_to_string(&mut text)?;
-                if text.len() as u64 > MAX_LIST {
-                    return Err(Error::other(format!("it has more than {MAX_LIST} bytes")));
-                }
-                text
-            }
+            Ok(_) => file::read_bounded_text(&path, MAX_LIST)?,
         };
         let is_there = |line: &&&str| {
             let bare = line.trim_matches('/');

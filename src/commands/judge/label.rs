@@ -1,6 +1,6 @@
 //! `selftest judge label`: what people say of the answers of a run, kept beside its report.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -13,6 +13,7 @@ use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LabelStore, LabelStoreError};
 use selftest_reports::labelling::{answers, render_sections};
 use selftest_text::escape::terminal;
+use selftest_text::file::{bounded_text, read_bounded_text};
 use selftest_text::wording::plural;
 
 use crate::args::GlobalArgs;
@@ -118,14 +119,11 @@ fn unkept(error: &LabelStoreError) -> AppError {
 }
 
 fn given(project: &Project, from: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
     if from == Path::new(STDIN) {
-        std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text)?;
+        bounded_text(std::io::stdin().lock(), MAX_BYTES)
     } else {
-        let open = std::fs::File::open(project.path(from))?;
-        open.take(MAX_BYTES).read_to_string(&mut text)?;
+        read_bounded_text(&project.path(from), MAX_BYTES)
     }
-    Ok(text)
 }
 
 /// Shows every answer without a label and waits for a key. Each label is kept at once.

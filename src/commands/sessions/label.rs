@@ -2,7 +2,6 @@
 //! file; `selftest sessions estimate`: what follows from it for sessions without a label.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -16,6 +15,7 @@ use selftest_grading::grade::{
 };
 use selftest_grading::report::estimate as report;
 use selftest_store::Store;
+use selftest_text::file::read_bounded_text;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
@@ -66,11 +66,9 @@ pub(super) async fn from_file(
     least_reward: f64,
     store: &Store,
 ) -> Result<Vec<SessionLabel>, AppError> {
-    let mut text = String::new();
-    let read = std::fs::File::open(project.path(file))
-        .and_then(|file| file.take(session_label::MAX_FILE).read_to_string(&mut text));
     let shown = file.display();
-    read.map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+    let text = read_bounded_text(&project.path(file), session_label::MAX_FILE)
+        .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     let labels = read_labels(&redactor.apply(&text), least_reward, selftest_clock::now())
         .map_err(|why| AppError::usage(anyhow!("{shown}: {why}")))?;

@@ -8,6 +8,7 @@
 mod acp;
 mod addresses;
 mod files;
+mod folder;
 mod life;
 mod limits;
 mod local;

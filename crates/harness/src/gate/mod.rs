@@ -225,3 +225,6 @@ impl BaselineGate {
         shifts
     }
 }
+
+#[cfg(test)]
+mod tests;

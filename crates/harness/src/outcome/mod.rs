@@ -13,6 +13,9 @@ pub mod repeats;
 pub mod summary;
 pub mod usage;
 
+#[cfg(test)]
+mod tests;
+
 pub use by_skill::SkillResult;
 pub use case::{
     CaseResult, CaseStatus, CaseStep, CheckResult, GenerationRecord, Rerun, StepKind, case_name,

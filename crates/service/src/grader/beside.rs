@@ -1,8 +1,6 @@
 //! Finds and reads files with results in the folders around a session.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +10,7 @@ use selftest_grading::grade::beside::{
 };
 use selftest_grading::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
 use selftest_sessions::{SessionFile, SessionReadError, SessionSource};
+use selftest_text::file::read_bounded_text;
 
 use super::SelfGrader;
 
@@ -85,8 +84,8 @@ impl ResultFiles {
             let path = folder.join(name);
             // A pipe would wait for its writer.
             path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            let mut text = String::new();
-            File::open(&path).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
+            // A part of the results would be other results.
+            let text = read_bounded_text(&path, MAX_FILE).ok()?;
             Some(read_results(&path.to_string_lossy(), &text))
         });
         let results = Arc::new(read.flatten().collect::<Vec<_>>());
