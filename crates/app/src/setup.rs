@@ -1,7 +1,7 @@
 //! Prepares a run: models, system under test, templates, and the paths hidden from it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
