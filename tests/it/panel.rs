@@ -122,8 +122,8 @@ fn a_recorded_panel_is_replayed_judge_by_judge() {
     let yaml = panel(&scenarios(2), &[OPENAI, OLLAMA]);
     let workspace = Workspace::new().config(yaml);
     let format = "--format=json";
-    let record = ["--record", "cassettes/panel", "--concurrency=1", format];
-    let recorded = workspace.clone().server(&server).args(record).args(["--exit-zero"]).run();
+    let record = ["--record", "cassettes/panel", "--concurrency=1", format, "--exit-zero"];
+    let recorded = workspace.clone().server(&server).args(record).run();
     let recorded = recorded.exit(0).stdout_report();
     for replay in ["--model=cassette/cassettes/panel", "--judge-model=cassette/cassettes/panel"] {
         let others = "--generator-model=cassette/cassettes/panel";
