@@ -66,6 +66,8 @@ static WANTS_ARGUMENT: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) enum OddLine {
     /// A result, without an answer or with wrong members.
     Result,
+    /// A result whose answer ends within its thinking.
+    Unfinished,
     /// JSON without a `type`.
     Untyped,
     /// The start of JSON, and no JSON.
@@ -136,6 +138,8 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
     match trace.odd_line {
         Some(OddLine::Result | OddLine::Untyped) => return Some(RESULT_SHAPE.to_owned()),
         Some(OddLine::Broken) => return Some(ONE_LINE.to_owned()),
+        // The reason says it all.
+        Some(OddLine::Unfinished) => return None,
         Some(OddLine::Text) | None => {}
     }
     if !trace.files.is_empty() && printed.is_empty() {

@@ -310,9 +310,11 @@ impl CommandSession {
             let kept = calls.into_iter().take(MAX_TOOL_CALLS);
             kept.map(|call| redacted(&call, redactor)).collect()
         });
-        if matches!(output, SeenAnswer::Missing(_)) {
-            self.odd_line = Some(OddLine::Result);
-        }
+        self.odd_line = match &output {
+            SeenAnswer::Missing(_) => Some(OddLine::Result),
+            SeenAnswer::Unfinished(_) => Some(OddLine::Unfinished),
+            SeenAnswer::Text(_) | SeenAnswer::Empty => None,
+        };
         let mut reply = output.into_reply(line.status, redactor)?;
         let tokens = line.tokens.as_ref().and_then(Value::as_u64);
         if tokens.is_none() && line.tokens.is_some() {
