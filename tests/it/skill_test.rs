@@ -140,6 +140,38 @@ fn a_skill_that_harms_is_found_and_an_inert_one_is_not() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn an_agent_that_breaks_in_every_trial_meets_no_rule() {
+    let broken = Workspace::new()
+        .config(
+            "version: 1\nsut:\n  command:\n    run: [sh, -c, exit 3]\n    protocol: json_lines\n    \
+             work_folder: copy\n",
+        )
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("OLLAMA_HOST", NOBODY);
+    let broken =
+        with_skill(broken, "ferry", RIGHT).file("skills/ferry/evals/evals.json", tasks("ferry", 4));
+    let run = test(&broken, &["--repeats=1"]).run().exit(3);
+    let _ = run.stdout_contains("the agent gave no answer in any of 4 trials with the skill");
+
+    // Only prompts about loading: nothing was answered either.
+    let prompted = with_skill(
+        Workspace::new()
+            .config(
+                "version: 1\nsut:\n  command:\n    run: [sh, -c, exit 3]\n    protocol: \
+                 json_lines\n    work_folder: copy\n",
+            )
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("OLLAMA_HOST", NOBODY),
+        "ferry",
+        RIGHT,
+    )
+    .file("skills/ferry/evals/trigger-evals.json", prompts("ferry"));
+    let run = test(&prompted, &["--repeats=1"]).run().exit(3);
+    let _ = run.stdout_contains("the agent answered no prompt about loading");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_pull_request_that_changes_two_of_twenty_four_skills() {
     let mut workspace = repository("never");
     for number in 0..24 {
