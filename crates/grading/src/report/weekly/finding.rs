@@ -3,7 +3,7 @@
 
 use super::format::{p_value, rate, title, tool};
 use crate::grade::findings::{ErrorFinding, ErrorPlace, MessagePattern};
-use crate::grade::{DifferenceVerdict, ErrorCause, TypeFinding, WeeklyReport};
+use crate::grade::{DifferenceVerdict, ErrorCause, OutcomeSign, TypeFinding, WeeklyReport};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
@@ -33,7 +33,7 @@ pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Er
 /// complains; 2: timeout)`.
 pub fn of_type(finding: &TypeFinding) -> String {
     let TypeFinding { contradicted, sign, with_sign, cause, with_cause, .. } = finding;
-    let sign = sign.map_or("a person overrode the grade", |sign| sign.words());
+    let sign = sign.map_or("a person overrode the grade", OutcomeSign::words);
     let cause = cause.map(|cause| format!("; {with_cause}: {cause}")).unwrap_or_default();
     let all = plural(contradicted.of, "task");
     format!("{} of {all} found not done ({with_sign}: {sign}{cause})", contradicted.count)
