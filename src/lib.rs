@@ -15,8 +15,7 @@ mod commands;
 mod progress;
 mod runtime;
 mod show;
-mod streams;
 mod ui;
 
 pub use commands::execute;
-pub use streams::print_usage;
+pub use ui::print_usage;

@@ -13,7 +13,7 @@ use selftest_service::grader::ScanObserver;
 use selftest_service::search::IndexObserver;
 use selftest_store::FileResult;
 
-use crate::streams::eprint;
+use crate::ui::eprint;
 
 /// The progress of a measurement; cleared when dropped.
 pub(crate) struct MeasurementBar(pub(crate) ProgressBar);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 
 use crate::error::AppError;
-use crate::frontend::Frontend;
 use crate::otlp::OtlpCollector;
+use crate::project::Frontend;
 use crate::project::Project;
 use selftest_config::{Environment, ResolvedConfig, ValueOrigin, suite};
 use selftest_harness::event::SuiteRun;

@@ -8,14 +8,12 @@ use anyhow::anyhow;
 use tokio::sync::watch;
 
 use crate::error::AppError;
-use crate::finished::report_files;
-use crate::options::ExperimentSettings;
+use crate::options::{ExperimentRequest, ExperimentSettings, RunPurpose, RunRequest};
 use crate::project::Project;
-use crate::request::{ExperimentRequest, RunPurpose, RunRequest};
 use crate::resume::{EarlierState, RunStart, digests_of_settings};
 use crate::run::plan_cases;
+use crate::run::report_files;
 use crate::setup::{PreparedRun, RunSetup};
-use crate::skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
 use crate::skill_file::{SKILL_FILE, read_skill};
 use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
@@ -23,10 +21,10 @@ use selftest_harness::event::{EventLog, ExperimentRun, Observer, RunHeader};
 use selftest_harness::experiment::{Arm, Arms};
 use selftest_harness::journal::{Journal, RunDigests};
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
+use selftest_harness::run::arms::interleave;
 use selftest_harness::run::arms::{ArmRun, ArmTrial, execute_arms};
 use selftest_harness::run::limits::RunLimits;
 use selftest_harness::run::observe::{self, EventSender, ObserverThread};
-use selftest_harness::run::order::interleave;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::hermetic::{PERSONAL_FILES, check_hermetic};
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
@@ -35,7 +33,7 @@ use selftest_models::journaled::{CallLog, CallSink};
 use selftest_reports::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::skill_creator::ArmConfiguration;
-use selftest_reports::{ReportFiles, ReportHandle, ReportObserver};
+use selftest_reports::{ReportFiles, ReportHandle, ReportObserver, skill_creator};
 use selftest_text::one_line;
 
 /// An experiment to run.
@@ -377,4 +375,30 @@ pub async fn run_experiment(
         write_skill_creator(project, folder, &finished.found.skill, &arms)?;
     }
     Ok(Some(finished))
+}
+
+/// The arm with the skill.
+pub const WITH_SKILL: &str = "with_skill";
+/// The arm without it.
+pub const WITHOUT_SKILL: &str = "without_skill";
+
+/// Writes the files of an iteration below a folder. Files of the same names are written over.
+pub fn write_skill_creator(
+    project: &Project,
+    folder: &Path,
+    skill: &str,
+    configurations: &[ArmConfiguration<'_>],
+) -> Result<(), AppError> {
+    let folder = project.path(folder);
+    for (path, text) in skill_creator::files(skill, configurations) {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(&folder);
+        std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text)).map_err(
+            |error| {
+                AppError::setup(anyhow!("cannot write {}: {error}", path.display()))
+                    .hint(Some("name another folder with --skill-creator"))
+            },
+        )?;
+    }
+    Ok(())
 }

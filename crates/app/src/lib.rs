@@ -27,8 +27,6 @@ mod drafts;
 mod error;
 mod experiment;
 mod find_run;
-mod finished;
-mod frontend;
 mod grading;
 mod greeting;
 mod header;
@@ -37,13 +35,11 @@ mod merge;
 mod options;
 mod otlp;
 mod project;
-mod request;
 mod rerun;
 mod resume;
 mod run;
 mod selftest;
 mod setup;
-mod skill_creator;
 mod skill_file;
 mod skill_test;
 mod suite_file;
@@ -55,10 +51,11 @@ pub use calibration::{CALIBRATION_FILE, OWN_SCORES_FILE, calibration_path, own_s
 pub use ci_reports::{CiReports, case_sources, check_once};
 pub use drafts::{Drafter, generator_on_request};
 pub use error::{AppError, AppErrorKind};
-pub use experiment::{ExperimentParts, FinishedExperiment, find_parts, run_experiment};
+pub use experiment::{
+    ExperimentParts, FinishedExperiment, WITH_SKILL, WITHOUT_SKILL, find_parts, run_experiment,
+    write_skill_creator,
+};
 pub use find_run::{LATEST, find_report, find_report_file, refuse_arm};
-pub use finished::FinishedRun;
-pub use frontend::{Frontend, SilentFrontend};
 pub use grading::{
     GradersOnRequest, find_grade, grader_finder, quality_graders, reflection_grader, rubric_in_use,
     skill_tracker,
@@ -66,15 +63,16 @@ pub use grading::{
 pub use greeting::{Greeting, GreetingError, HELLO, greet};
 pub use judges::{FETCH_JUDGE, MeasuredJudge, QUICK_SUBSET, requirement};
 pub use merge::merge_shards;
-pub use options::{ExperimentSettings, GateSettings, RunSettings, TrialSettings};
-pub use project::{Project, ProjectOptions};
-pub use request::{CasesOf, ComparisonFormat, ExperimentRequest, RunPurpose, RunRequest};
+pub use options::{
+    CasesOf, ComparisonFormat, ExperimentRequest, ExperimentSettings, GateSettings, RunPurpose,
+    RunRequest, RunSettings, TrialSettings,
+};
+pub use project::{Frontend, Project, ProjectOptions, SilentFrontend};
 pub use rerun::{Replay, rejudge_run, replay};
 pub use resume::{ContinuedRun, continue_run};
-pub use run::plan_cases;
+pub use run::{FinishedRun, plan_cases};
 pub use selftest::{SelfTest, SelfTestBuilder};
 pub use setup::RunSetup;
-pub use skill_creator::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
 pub use skill_file::{
     SKILL_FILE, SkillFileError, SkillFolderError, SkillTextError, front_matter, read_skill,
     read_skill_text,

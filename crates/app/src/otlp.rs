@@ -10,7 +10,7 @@ use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
 use crate::error::AppError;
-use crate::frontend::Frontend;
+use crate::project::Frontend;
 use crate::project::Project;
 use selftest_models::http::{client_builder, is_loopback, root_cause};
 use selftest_reports::ci::otlp::{self, OtlpRequest};

@@ -7,11 +7,11 @@ use anyhow::anyhow;
 use crate::ci_reports::check_once;
 use crate::error::AppError;
 use crate::find_run::LATEST;
-use crate::finished::FinishedRun;
 use crate::options::RunSettings;
+use crate::options::{CasesOf, RunPurpose, RunRequest};
 use crate::project::Project;
-use crate::request::{CasesOf, RunPurpose, RunRequest};
 use crate::resume::RunStart;
+use crate::run::FinishedRun;
 use crate::run::run_request;
 use selftest_config::FlagValue;
 

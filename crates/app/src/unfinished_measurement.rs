@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::frontend::Frontend;
 use crate::judges::FOLDER;
+use crate::project::Frontend;
 use crate::project::Project;
 use selftest_harness::journal::RecordFile;
 use selftest_text::digest;

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::diagnostics::{self, ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::{Config, drop_nulls, schema};
-use super::structure::{self, DocumentValidator};
+use super::shape::{self, DocumentValidator};
 use super::yaml::{self, ParsedFileCache, SyntaxError, YamlDocument};
-use super::{checks, shape, variables};
+use super::{checks, variables};
 use selftest_harness::rubric::{Rubric, RubricError};
 use selftest_harness::sut::sut_settings::ADAPTERS;
 
@@ -172,7 +172,7 @@ impl ConfigLayers {
 
     fn check(&self) -> Vec<ConfigFault> {
         let mut faults = DocumentValidator::for_config().check(&self.value);
-        faults.extend(checks::check(&structure::without_unknown_keys(&self.value, &faults)));
+        faults.extend(checks::check(&shape::without_unknown_keys(&self.value, &faults)));
         faults
     }
 

@@ -12,7 +12,6 @@ pub mod variables;
 
 mod checks;
 mod shape;
-mod structure;
 mod yaml;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::provider::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
+use super::name::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 
 /// The entry in the table of providers.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::provider::{ModelContext, ProviderEntry, ProviderModel};
+use super::name::{ModelContext, ProviderEntry, ProviderModel};
 use super::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelError};
 
 /// The entry in the table of providers.

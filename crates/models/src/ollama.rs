@@ -14,13 +14,12 @@ use super::completion::is_assistant;
 use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::{ModelEnvironment, ModelSettings};
+use super::name::{ModelContext, ProviderEntry, ProviderModel};
 use super::openai::decision_reply;
-use super::provider::{ModelContext, ProviderEntry, ProviderModel};
 use super::reply_validator::ReplyValidator;
 use super::server_address::ServerAddress;
 use super::{
-    ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, StructuredMode, TokenUsage,
-    log_probabilities,
+    ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, StructuredMode, TokenUsage, choice,
 };
 
 /// Ollama's default address.
@@ -264,7 +263,7 @@ impl OllamaModel {
         });
         if request.first_token.is_some() {
             body["logprobs"] = json!(true);
-            body["top_logprobs"] = json!(log_probabilities::MAX_ALTERNATIVES);
+            body["top_logprobs"] = json!(choice::MAX_ALTERNATIVES);
         } else if let Some(schema) = &request.schema {
             // Servers before 0.5 only accept `json`.
             body["format"] = if takes_schema { (*schema.schema).clone() } else { json!("json") };
@@ -363,8 +362,8 @@ impl OllamaModel {
 /// Returns the likeliest first tokens of a reply. `None` before 0.12.11, or if the model thought
 /// anyway, since the list does not separate thoughts from the reply.
 fn first_token(value: &Value) -> Option<Vec<super::TokenProbability>> {
-    let thought = value.get("message").is_none_or(log_probabilities::has_thinking);
-    if thought { None } else { log_probabilities::parse_first_token(value.get("logprobs")) }
+    let thought = value.get("message").is_none_or(choice::has_thinking);
+    if thought { None } else { choice::parse_first_token(value.get("logprobs")) }
 }
 
 const fn reply_mode(request: &ChatRequest, takes_schema: bool) -> StructuredMode {

@@ -17,12 +17,12 @@ use super::completion::parse_reply;
 use super::decision::DecisionProtocol;
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
-use super::provider::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
+use super::name::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
 use super::reply_validator::ReplyValidator;
 use super::server_address::ServerAddress;
 use super::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage, StructuredMode,
-    TokenProbability, TokenUsage, WireMessage, log_probabilities,
+    TokenProbability, TokenUsage, WireMessage, choice,
 };
 use selftest_text::wording::json_members;
 
@@ -89,7 +89,7 @@ impl ServerFeatures {
             temperature: true,
             seed: true,
             thinking_switch: !is_openai,
-            top_logprobs: log_probabilities::MAX_ALTERNATIVES,
+            top_logprobs: choice::MAX_ALTERNATIVES,
         }
     }
 
@@ -501,9 +501,9 @@ fn unsupported_reply() -> ChatReply {
 /// Returns the likeliest first tokens of a reply, or `None` if the model thought anyway.
 fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
     let choice = value.get("choices")?.get(0)?;
-    let thought = choice.get("message").is_none_or(log_probabilities::has_thinking);
+    let thought = choice.get("message").is_none_or(choice::has_thinking);
     let tokens = choice.get("logprobs").and_then(|told| told.get("content"));
-    if thought { None } else { log_probabilities::parse_first_token(tokens) }
+    if thought { None } else { choice::parse_first_token(tokens) }
 }
 
 /// Returns true if the server refused the prompt by its content filter.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::wording;
 use selftest_checks::scenario::TaskStatus;
 use selftest_harness::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
-use selftest_harness::outcome::panel::{PanelVote, is_disputed, votes};
+use selftest_harness::outcome::agreement::{PanelVote, is_disputed, votes};
 use selftest_harness::outcome::repeats::{RepeatSummary, RepeatedResult, RepeatedTrial};
 use selftest_harness::outcome::{CaseResult, CaseStatus, CaseStep, LoadingRates, SkillResult};
 use selftest_harness::rubric;

@@ -15,7 +15,6 @@ pub mod mcp;
 mod metrics;
 mod pages;
 mod problem;
-mod run_statistics;
 mod skill_queue;
 
 use std::num::NonZeroUsize;

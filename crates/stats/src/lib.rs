@@ -9,17 +9,13 @@ pub mod plot;
 pub mod score;
 
 mod agreement;
-mod exact;
+mod corrected_rate;
 mod holm;
-mod interval;
-mod label_shift;
 mod mean;
-mod paired;
 mod pass_at_k;
 mod permutation;
 mod power;
-mod ppi;
-mod quantile;
+mod proportion;
 mod ranks;
 mod reliability;
 mod ridge;
@@ -30,18 +26,20 @@ mod simulation;
 mod variance;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
-pub use exact::{binomial_tail, fisher_exact, unlikely_count, upper_bound};
+pub use corrected_rate::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate, shifted_rate};
 pub use holm::holm;
-pub use interval::{Interval, proportion_difference, wilson, wilson_clustered};
-pub use label_shift::shifted_rate;
-pub use mean::{bootstrap_mean, mean, mean_interval, standard_deviation};
-pub use paired::{PairedDifference, paired_difference, sign_test};
+pub use mean::{
+    PairedDifference, bootstrap_mean, mean, mean_interval, paired_difference, sign_test,
+    standard_deviation,
+};
 pub use pass_at_k::{MeanShare, PassAtK, pass_at_k};
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
 pub use power::{PlannedEffect, TARGET_POWER, detectable_difference};
-pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate};
-pub use quantile::{QuantileEstimate, quantile};
-pub use ranks::{Auc, auc, mann_whitney};
+pub use proportion::{
+    Interval, binomial_tail, fisher_exact, proportion_difference, unlikely_count, upper_bound,
+    wilson, wilson_clustered,
+};
+pub use ranks::{Auc, QuantileEstimate, auc, mann_whitney, quantile};
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
 pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out, sigmoid};
 pub use risk::{RISK_CONFIDENCE, RiskBounds};

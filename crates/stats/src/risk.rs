@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::exact::upper_bound;
+use crate::proportion::upper_bound;
 
 /// One-sided confidence of the promise. A higher one needs far more known answers, and leaves nearly
 /// all answers undecided.

@@ -6,39 +6,32 @@
 //! read as far as they are valid; [`Rows::unreadable`] counts the rest.
 
 mod address;
-mod backup;
 mod bound;
-mod browse;
 mod changes;
 mod error;
 mod files;
 mod gaps;
-mod grade_row;
 mod grades;
 mod jobs;
 mod lineage;
+mod maintenance;
 mod migrations;
 mod page;
-mod pattern_days;
-mod prune;
 mod quality;
 mod queue_database;
 mod reflections;
 mod requests;
-mod reuse;
 mod row;
 mod save;
 mod search;
 mod skills;
 mod statement;
+mod summaries;
 mod transaction;
-mod weekly;
 
 #[cfg(test)]
 mod tests;
 
-pub use backup::{BackupError, BackupOutcome};
-pub use browse::{SessionQuery, SessionRow};
 pub use changes::ChangeWatcher;
 pub use error::{AddressError, ColumnError, StoreError};
 pub use files::{FileOutcome, FileRecord, FileResult, KnownFile};
@@ -46,9 +39,8 @@ pub use gaps::ProposalDecision;
 pub use grades::ScoreCount;
 pub use jobs::JobRun;
 pub use lineage::RenamedSession;
-pub use page::{Cursor, ResultPage, SessionSort};
-pub use pattern_days::PatternDay;
-pub use prune::{HumanDataPolicy, PrunableRows, PruneCounts};
+pub use maintenance::{BackupError, BackupOutcome, HumanDataPolicy, PrunableRows, PruneCounts};
+pub use page::{Cursor, ResultPage, SessionQuery, SessionRow, SessionSort};
 pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
 pub use requests::{RequestKey, SkillRequest};
@@ -59,7 +51,7 @@ pub use search::{
     SearchedSession,
 };
 pub use skills::{NewSkill, SkillDayCount, SkillRecord, SkillRecordCounts, SkillRef};
-pub use weekly::StoredReport;
+pub use summaries::{PatternDay, StoredReport};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,8 +61,8 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executo
 use tokio::sync::Mutex;
 
 use address::DatabaseAddress;
-use reuse::is_reusable;
 use statement::DatabaseEngine;
+use transaction::is_reusable;
 
 use selftest_grading::grade::quality::RUBRIC_VERSION;
 

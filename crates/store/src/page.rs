@@ -4,11 +4,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use utoipa::ToSchema;
 
-use super::bound;
-use super::statement::Value;
+use super::row::{Columns, Record as _, record};
+use super::statement::{SqlStatement, Value};
+use super::{ColumnError, Store, StoreError, bound};
+use selftest_grading::grade::{GradeLevel, SessionKind, TaskOutcome, TaskType};
 
 /// Maximum length of a cursor's text form in bytes.
 const MAX_LENGTH: usize = 4096;
@@ -142,6 +146,254 @@ impl ColumnType {
             }
             ColumnType::Text => Value::Text(Some(bound::text(text, bound::NAME))),
         })
+    }
+}
+
+/// Filters, order and page of a list of sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionQuery {
+    /// Sort key; ties are broken by session id.
+    pub sort: SessionSort,
+    /// Sort in descending order.
+    pub descending: bool,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+    /// Only tasks of this type.
+    pub task_type: Option<TaskType>,
+    /// Only completed tasks, or only the others.
+    pub completed: Option<bool>,
+    /// Only tasks with this outcome.
+    pub outcome: Option<TaskOutcome>,
+    /// Minimum average overall score given by models.
+    pub min_quality: Option<f64>,
+    /// Only sessions with this text in the task summary or the id. ASCII letters match in either
+    /// case.
+    pub search: Option<String>,
+    /// Only sessions that this session started or that continue it.
+    pub parent: Option<String>,
+    /// Number of rows per page.
+    pub limit: u32,
+    /// Position after which the page starts. A cursor from another order ([`SessionSort::fits`])
+    /// yields an empty page.
+    pub after: Option<Cursor>,
+}
+
+impl Default for SessionQuery {
+    /// The newest 50 sessions.
+    fn default() -> Self {
+        Self {
+            sort: SessionSort::Time,
+            descending: true,
+            agent: None,
+            task_type: None,
+            completed: None,
+            outcome: None,
+            min_quality: None,
+            search: None,
+            parent: None,
+            limit: 50,
+            after: None,
+        }
+    }
+}
+
+/// A session in a list, with a summary of its rule-based grade.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SessionRow {
+    /// Session id.
+    pub session_id: String,
+    /// Name of the agent.
+    pub agent: Option<String>,
+    /// Model used by the agent.
+    pub model: Option<String>,
+    /// Task type.
+    #[schema(value_type = Option<String>)]
+    pub task_type: Option<TaskType>,
+    /// Start of the request.
+    pub task_summary: Option<String>,
+    /// Date of the session; `None` if it is undated, and in rows of other programs.
+    pub counts_at: Option<Timestamp>,
+    /// Duration in seconds.
+    pub duration_seconds: Option<f64>,
+    /// Outcome of the task; null in rows of other programs and of earlier versions.
+    pub outcome: Option<TaskOutcome>,
+    /// Purpose of the session. Rates count only tasks.
+    pub session_kind: SessionKind,
+    /// True if the task appears to be completed.
+    pub task_completed: bool,
+    /// Efficiency of tool calls, 1 to 5.
+    pub tool_calls_efficient: u8,
+    /// Quality of responses, 1 to 5.
+    pub response_quality: u8,
+    /// Total number of errors.
+    pub total_errors: u64,
+    /// Total number of model calls.
+    pub total_api_calls: u64,
+    /// Average overall score given by models with the current rubric, 0 to 1. Null if no model has
+    /// graded the session, or if none could decide; `quality_graded` distinguishes the two.
+    pub quality: Option<f64>,
+    /// True if a model has graded the session with the current rubric.
+    pub quality_graded: bool,
+}
+
+/// Expression by which rows without a value are compared. With the plain column SQLite would choose
+/// the index on ids and read every row.
+const NULLS_BY: &str = "COALESCE(session_id, '')";
+
+/// SQL expression for [`SessionSort::Worst`].
+const WORST: &str = "CASE WHEN COALESCE(session_kind, 'task') <> 'task' THEN -1 \
+     ELSE 10000 * CASE outcome WHEN 'contradicted' THEN 3 WHEN 'claimed' THEN 1 \
+     WHEN 'checks_passed' THEN 0 ELSE 2 END \
+     + CASE WHEN total_errors > 9999 THEN 9999 ELSE total_errors END END";
+
+record!(SessionRow, "session_grades", {
+    session_id,
+    agent,
+    model,
+    task_type,
+    task_summary,
+    counts_at,
+    duration_seconds,
+    outcome,
+    session_kind,
+    task_completed,
+    tool_calls_efficient by level,
+    response_quality by level,
+    total_errors,
+    total_api_calls,
+    quality,
+    quality_graded,
+});
+
+fn level(row: &Columns<'_>, name: &str) -> Result<u8, ColumnError> {
+    row.get(name).map(GradeLevel::get)
+}
+
+impl Store {
+    /// Selects `columns` of all sessions. An average counts only if it uses the reader's rubric.
+    fn listed(&self, columns: &str) -> String {
+        let mut stored = SessionRow::columns();
+        stored.retain(|column| !matches!(*column, "agent" | "quality" | "quality_graded"));
+        // `COALESCE` hides the agent column from SQLite's planner. Otherwise it would choose the
+        // index that starts with the agent and read most of the table through it, although the
+        // browse index covers the filter and the order.
+        format!(
+            "SELECT {columns} FROM (SELECT {stored}, COALESCE(agent, NULL) AS agent, \
+             CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
+             CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded, \
+             {WORST} AS worst FROM session_grades) AS session WHERE ",
+            stored = stored.join(", "),
+            rubric = self.rubric
+        )
+    }
+
+    /// Appends a query for `columns` of the rows that match the filters.
+    fn filter(&self, sql: &mut SqlStatement, columns: &str, query: &SessionQuery) {
+        sql.push(&self.listed(columns)).push("1 = 1");
+        if let Some(agent) = &query.agent {
+            sql.push(" AND agent = ").bind(agent);
+        }
+        if let Some(task_type) = query.task_type {
+            sql.push(" AND task_type = ").bind(task_type.name());
+        }
+        if let Some(completed) = query.completed {
+            sql.push(if completed {
+                " AND task_completed <> 0"
+            } else {
+                " AND task_completed = 0"
+            });
+        }
+        if let Some(outcome) = query.outcome {
+            sql.push(" AND outcome = ").bind(outcome.name());
+            sql.push(" AND COALESCE(session_kind, 'task') = 'task'");
+        }
+        if let Some(min_quality) = query.min_quality {
+            sql.push(" AND quality >= ").bind(min_quality);
+        }
+        if let Some(parent) = &query.parent {
+            sql.push(" AND session_id IN (SELECT session_id FROM session_grades AS started ");
+            sql.push("WHERE started.parent_session = ").bind(parent).push(")");
+        }
+        if let Some(words) = &query.search {
+            // `!` comes first: it is the escape character added for the other two.
+            let mut pattern = bound::text(words, bound::NAME).to_ascii_lowercase();
+            for special in ['!', '%', '_'] {
+                pattern = pattern.replace(special, &format!("!{special}"));
+            }
+            let pattern = Value::Text(Some(format!("%{pattern}%")));
+            let like = |sql: &mut SqlStatement, column: &str| {
+                sql.push(&self.engine.like(column)).bind(&pattern).push(" ESCAPE '!'");
+            };
+            sql.push(" AND (");
+            like(sql, "task_summary");
+            sql.push(" OR ");
+            like(sql, "session_id");
+            sql.push(")");
+        }
+    }
+
+    /// Returns a page of sessions with a rule-based grade. Unreadable rows are left out.
+    pub async fn sessions(
+        &self,
+        query: &SessionQuery,
+    ) -> Result<ResultPage<SessionRow>, StoreError> {
+        if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
+            return Ok(ResultPage { items: Vec::new(), next: None });
+        }
+        let (column, kind, nullable) = query.sort.column();
+        let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
+        let mut columns = SessionRow::columns();
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+        let order = format!(" ORDER BY {column} {direction} NULLS LAST, session_id {direction}");
+        let mut sql = SqlStatement::default();
+        sql.push(&self.listed(&columns.join(", "))).push("session_id IN (");
+        self.filter(&mut sql, "session_id", query);
+        if let Some(Cursor { value, id, .. }) = &query.after {
+            match value.as_deref().and_then(|value| kind.parse(value)) {
+                Some(value) => {
+                    sql.push(&format!(" AND (({column}, session_id) {operator} (")).bind(value);
+                    sql.push(", ").bind(id).push(")");
+                    // Nulls sort last in both directions, so they follow every row with a value.
+                    sql.push(&if nullable { format!(" OR {column} IS NULL)") } else { ")".into() });
+                }
+                None => {
+                    sql.push(&format!(" AND {column} IS NULL AND {NULLS_BY} {operator} ")).bind(id);
+                }
+            }
+        }
+        sql.push(&order).push(" LIMIT ").bind(u64::from(query.limit) + 1);
+        sql.push(")").push(&order);
+        let place = |row: &Columns<'_>| {
+            let value = match kind {
+                _ if row.is_null(column) => None,
+                ColumnType::Integer => Some(row.get::<i64>(column)?.to_string()),
+                ColumnType::Real => Some(row.get::<f64>(column)?.to_string()),
+                ColumnType::Text => Some(row.get(column)?),
+            };
+            let order = Some(query.sort.order(query.descending));
+            Ok(Cursor { value, id: row.get("session_id")?, order })
+        };
+        self.fetch_page(query.limit, sql.sql, sql.values, place, SessionRow::read).await
+    }
+
+    /// Counts the sessions that match the filters, on all pages.
+    pub async fn count_sessions(&self, query: &SessionQuery) -> Result<u64, StoreError> {
+        let mut sql = SqlStatement::default();
+        self.filter(&mut sql, "COUNT(*) AS count", query);
+        self.count(sql.sql, sql.values).await
+    }
+
+    /// Returns the names of all agents with sessions, sorted.
+    pub async fn agents(&self) -> Result<Vec<String>, StoreError> {
+        // Steps from each name to the next one: neither engine can skip equal index entries by
+        // itself.
+        let query = "WITH RECURSIVE known(agent) AS (SELECT MIN(agent) FROM session_grades \
+                     UNION ALL SELECT (SELECT MIN(agent) FROM session_grades \
+                     WHERE agent > known.agent) FROM known WHERE known.agent IS NOT NULL) \
+                     SELECT agent FROM known WHERE agent IS NOT NULL";
+        Ok(self.fetch(query, [], |row| row.get("agent")).await?.items)
     }
 }
 

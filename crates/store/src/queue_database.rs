@@ -16,8 +16,8 @@ use SqliteRow as PgRow;
 
 use super::StoreError;
 use super::address::DatabaseAddress;
-use super::reuse::is_reusable;
 use super::statement::DatabaseEngine;
+use super::transaction::is_reusable;
 
 /// A worker fetches and acknowledges over one connection; the other is for everything else.
 const MAX_CONNECTIONS: u32 = 2;

@@ -1,10 +1,11 @@
-//! Write transactions. Each waits for its turn and holds it until it ends.
+//! Write transactions. Each waits for its turn and holds it until it ends. Also decides if the
+//! connection that one leaves behind goes back into its pool.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use sqlx::any::AnyRow;
-use sqlx::{Any, AnyConnection, Executor as _, Transaction};
+use sqlx::{Any, AnyConnection, Connection, Executor as _, Transaction};
 
 use super::row::Record;
 use super::statement::{Value, query};
@@ -150,4 +151,15 @@ impl WriteTransaction {
     pub(super) async fn roll_back(self) -> Result<(), StoreError> {
         self.transaction.rollback().await.map_err(|error| self.store.to_store_error(error))
     }
+}
+
+/// Returns true if a connection may be reused. One whose transaction could not be ended is closed.
+///
+/// SQLite rolls back some transactions by itself, such as those interrupted by a full disk. The
+/// rollback that follows then fails, sqlx still counts an open transaction, and every later one on
+/// that connection is rejected.
+pub(super) async fn is_reusable<C: Connection>(connection: &mut C) -> Result<bool, sqlx::Error> {
+    // A pending rollback runs before the ping is answered.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }

@@ -1,24 +1,28 @@
 //! `selftest improve`: what could make the agent better.
 
 mod gaps;
-mod proposals;
 mod reflect;
-mod route;
 mod signals;
 mod skills;
 
 use clap::Subcommand;
-use gaps::GapsAction;
-use proposals::ProposalsAction;
-use reflect::ReflectAction;
-use selftest_app::AppError;
-use selftest_grading::grade::TaskType;
-use signals::SignalsAction;
-pub(crate) use skills::SkillsAction;
+use serde_json::json;
 
+use crate::args::sessions::database;
 use crate::args::{GlobalArgs, StoreArgs};
 use crate::exit::Exit;
 use crate::runtime::block_on;
+use crate::ui::{self, eprint, print};
+use gaps::{GapsAction, ProposalsAction};
+use reflect::ReflectAction;
+use selftest_app::AppError;
+use selftest_grading::grade::TaskType;
+use selftest_grading::report::improvement;
+use selftest_service::grader::{routing, type_evidence};
+use selftest_store::Store;
+use signals::SignalsAction;
+
+pub(crate) use skills::SkillsAction;
 
 /// Most gaps and proposals of a list.
 const MAX_LISTED: u64 = 10_000;
@@ -96,17 +100,45 @@ pub(super) fn execute(action: ImproveAction, global: &GlobalArgs) -> Result<Exit
     match action {
         ImproveAction::Gaps { store, action } => block_on(gaps::execute(&action, &store, global)),
         ImproveAction::Proposals { store, action } => {
-            block_on(proposals::execute(&action, &store, global))
+            block_on(gaps::proposals(&action, &store, global))
         }
         ImproveAction::Skills { store, action } => {
             block_on(skills::execute(&action, &store, global))
         }
         ImproveAction::Route { task_type, agent, store } => {
-            block_on(route::execute(task_type, agent.as_deref(), &store, global))
+            block_on(route(task_type, agent.as_deref(), &store, global))
         }
         ImproveAction::Signals { action } => signals::execute(&action, global),
         ImproveAction::Reflect { store, action } => {
             block_on(reflect::execute(&action, &store, global))
         }
     }
+}
+
+async fn route(
+    task_type: Option<TaskType>,
+    agent: Option<&str>,
+    store: &StoreArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
+    let settings = project.load(Vec::new())?.config.routing;
+    let opened = Store::open(&database(&project, &store.database)).await?;
+    let now = selftest_clock::now();
+    let found = routing(&opened, &settings, task_type, agent, now).await;
+    let seen = type_evidence(&opened, &settings, task_type, agent, now).await;
+    opened.close().await;
+    let (found, seen) = (found?, seen?);
+    if store.json {
+        let mut all = json!(found);
+        all["evidence"] = json!(seen);
+        print(&format!("{all:#}\n"))?;
+    } else if found.items.is_empty() {
+        eprint("no grades of these days; `selftest grade latest` makes some\n");
+    } else {
+        print(&improvement::evidence(&seen))?;
+        print(&improvement::routing(&found))?;
+    }
+    let nothing = found.items.iter().all(|advice| advice.sessions == 0);
+    Ok(if nothing { Exit::NothingRan } else { Exit::Passed })
 }

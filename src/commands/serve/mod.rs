@@ -2,7 +2,6 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator;
-mod mcp;
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -12,17 +11,8 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
+use futures_util::future::BoxFuture;
 use secrecy::SecretString;
-use selftest_app::reflection_grader;
-use selftest_app::skill_tracker;
-use selftest_app::{AppError, GradersOnRequest, Project, grader_finder, rubric_in_use};
-use selftest_reports::RunArchive;
-use selftest_server::{AccessSettings, App, ImprovementSettings, SkillQueue, serve};
-use selftest_service::grader::keep_tallies_current;
-use selftest_service::jobs::{GradingQueue, GradingWorker};
-use selftest_service::search::SearchIndex;
-use selftest_service::transcripts::TranscriptReader;
-use selftest_store::Store;
 use tokio::net::TcpListener;
 
 use crate::args::sessions::database;
@@ -31,6 +21,19 @@ use crate::exit::Exit;
 use crate::runtime::block_on;
 use crate::ui::{interruption, print};
 use crate::{runtime, ui};
+use selftest_app::{
+    AppError, GradersOnRequest, Project, grader_finder, reflection_grader, rubric_in_use,
+    skill_tracker,
+};
+use selftest_grading::grade::QualityGrade;
+use selftest_reports::RunArchive;
+use selftest_server::mcp::{McpServer, SessionGrading, SessionGradingError};
+use selftest_server::{AccessSettings, App, ImprovementSettings, SkillQueue, serve};
+use selftest_service::grader::keep_tallies_current;
+use selftest_service::jobs::{GradingQueue, GradingWorker};
+use selftest_service::search::SearchIndex;
+use selftest_service::transcripts::TranscriptReader;
+use selftest_store::Store;
 
 /// Options of the server.
 #[derive(Debug, Clone, Args)]
@@ -73,7 +76,7 @@ pub(super) fn execute(
 ) -> Result<Exit, AppError> {
     if args.mcp {
         let runtime = runtime::start()?;
-        let done = runtime.block_on(mcp::execute(store, global));
+        let done = runtime.block_on(serve_mcp(store, global));
         // A read of stdin cannot be cancelled, and must not keep the process after SIGTERM.
         runtime.shutdown_background();
         return done;
@@ -192,4 +195,42 @@ fn token(args: &ServeArgs, project: &Project) -> Result<Option<SecretString>, Ap
         return Err(AppError::usage(anyhow!("the token of {origin} is empty")));
     }
     Ok(Some(token.into()))
+}
+
+async fn serve_mcp(args: &DatabaseArgs, global: &GlobalArgs) -> Result<Exit, AppError> {
+    let project = ui::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let (json_folder, _) = project.report_folders(&resolved);
+    let store = Store::open(&database(&project, args)).await?;
+    let store = store.with_rubric(rubric_in_use(&project)).await?;
+    let prices = resolved.config.prices.clone();
+    let transcripts = TranscriptReader::new(project.redactor(&resolved), prices);
+    let grading = GradersOnRequest::new(Arc::new(project), Arc::new(resolved), store.clone(), None);
+    let runs = RunArchive::new(json_folder);
+    let server =
+        McpServer::new(store.clone(), runs, transcripts, Some(Arc::new(AgentGrading(grading))));
+    let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = server.serve(stdin, stdout, interruption()?).await;
+    store.close().await;
+    served.map_err(|error| {
+        AppError::setup(anyhow!(error))
+            .hint(Some("agents start `selftest serve --mcp` themselves; docs/server.md says how"))
+    })?;
+    Ok(Exit::Passed)
+}
+
+/// Grades sessions at the request of the connected agent.
+struct AgentGrading(GradersOnRequest);
+
+impl SessionGrading for AgentGrading {
+    fn grade(
+        &self,
+        session_id: String,
+        model: Option<String>,
+    ) -> BoxFuture<'_, Result<QualityGrade, SessionGradingError>> {
+        Box::pin(async move {
+            let graded = self.0.grade_session(&session_id, model).await;
+            graded.map_err(SessionGradingError::new)
+        })
+    }
 }

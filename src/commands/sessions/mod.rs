@@ -8,7 +8,6 @@ mod list;
 mod named;
 mod outcomes;
 mod search;
-mod show;
 
 use crate::args::run::share;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use doctor::doctor;
 use export::export;
-use list::list;
+use list::{Form, list, show};
 use named::NamedSession;
 use outcomes::{OutcomesArgs, outcomes};
 use search::{Asked, search};
@@ -26,13 +25,11 @@ use selftest_grading::report::transcript::TranscriptOptions;
 use selftest_service::search::SearchRequest;
 use selftest_sessions::SessionFile;
 use selftest_text::redact::Redactor;
-use show::{Form, show};
 
 use crate::args::sessions::{homes, roots};
 use crate::args::{DatabaseArgs, GlobalArgs, SessionArgs};
 use crate::exit::Exit;
-use crate::ui;
-use crate::ui::eprint;
+use crate::ui::{self, eprint};
 
 /// Actions on recorded sessions.
 #[derive(Debug, Subcommand)]

@@ -13,11 +13,10 @@ use selftest_checks::suite::Suite;
 use selftest_config as config;
 use selftest_text::wording::plural;
 
-use super::freeze::create;
+use super::create;
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
-use crate::ui;
-use crate::ui::{eprint, print};
+use crate::ui::{self, eprint, print};
 
 /// A form to write a suite in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,12 +8,12 @@ use tokio::sync::watch;
 
 use crate::error::AppError;
 use crate::experiment::ArmReporting;
-use crate::finished::report_files;
 use crate::options::RunSettings;
+use crate::options::{RunPurpose, RunRequest};
 use crate::project::Project;
-use crate::request::{RunPurpose, RunRequest};
 use crate::resume::{EarlierState, Resumption, RunStart, digests_of_settings};
 use crate::run::plan_cases;
+use crate::run::report_files;
 use crate::setup::RunSetup;
 use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
@@ -116,9 +116,12 @@ impl SkillArms<'_> {
         setup.read_named_files(&mut cases)?;
         let plans: Vec<Vec<PlannedCase>> =
             self.trials.arms.iter().map(|arm| self.plan(&cases, arm)).collect();
+        // Arms differ in prompts about loading, which need no judge. The longest plan needs every
+        // model that any arm does.
         let longest = plans.iter().max_by_key(|plan| plan.len()).map(Vec::as_slice);
         let longest = longest.unwrap_or_default();
         let mut digests = digests_of_settings(&resolved.config, longest);
+        // A resumed arm must run the same skill: results of two versions would be one arm.
         digests.insert("the skills".to_owned(), self.digest()?);
         check(&starts, &digests)?;
         let open = |(id, start): (&RunId, &RunStart)| {

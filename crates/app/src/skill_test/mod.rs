@@ -4,7 +4,6 @@
 mod arms;
 mod base;
 pub(crate) mod inventory;
-mod models;
 mod state;
 
 use std::collections::BTreeMap;
@@ -19,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use self::arms::{SkillArms, asks_loading, check_takes_folders};
 use self::base::{BaseCommit, BaseSkill, GitRepository, SkillOnBase};
 use self::inventory::SkillInventory;
-use self::models::with_model;
 use self::state::SkillTestState;
 use crate::default_sut::with_sut;
 use crate::error::AppError;
@@ -45,6 +43,7 @@ use selftest_reports::skill_test::{
 };
 use selftest_text::one_line;
 use selftest_text::wording::plural;
+use state::with_model;
 
 /// Options of a test of skills.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -159,6 +158,8 @@ impl<'a> SkillTest<'a> {
             return Err(AppError::usage(error)
                 .hint(Some("state what models cost in `prices.models` of the config")));
         }
+        // Only tried, so that a model that cannot be passed on fails now and not after the trials
+        // of the first one.
         for model in &settings.models {
             with_model(&resolved, model)?;
         }

@@ -1,7 +1,6 @@
 //! The cases of a run that were written down before: a suite of ours, the file of cases of a skill
 //! with the files and the skill around it, or a folder of skills. Runs nothing.
 
-mod allowed;
 mod imported;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,11 +9,11 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use self::allowed::AllowedCommands;
 use self::imported::{CaseNeeds, ImportedSuite};
 use crate::error::AppError;
-use crate::frontend::Frontend;
+use crate::project::Frontend;
 use crate::project::Project;
+use imported::AllowedCommands;
 use selftest_checks::check::Check;
 use selftest_checks::evals::folder::{self, SkillFolder};
 use selftest_checks::evals::{MAX_CASES, unique_id};

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::checks;
 use super::diagnostics::{self, ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::schema_of;
-use super::structure::{self, DocumentValidator};
+use super::shape::{self, DocumentValidator};
 use super::yaml::{self, YamlFileKind, YamlSchema};
 use selftest_checks::evals::is_foreign;
 use selftest_checks::suite::{Suite, id_of_prompt};
@@ -117,7 +117,7 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
         Err(error) => return Err(refuse(text, vec![diagnostics::syntax_diagnostic(error)])),
     };
     let mut faults = STRUCTURE.check(&document.value);
-    let known = structure::without_unknown_keys(&document.value, &faults);
+    let known = shape::without_unknown_keys(&document.value, &faults);
     let cases = || known["cases"].as_array().into_iter().flatten().enumerate();
     let scenarios = cases().map(|(at, case)| (format!("/cases/{at}/scenario"), &case["scenario"]));
     faults.extend(checks::scenario_faults(scenarios));

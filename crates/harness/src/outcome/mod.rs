@@ -2,23 +2,19 @@
 //! the summary. Pure: no clock, no files, no models.
 
 pub mod agreement;
-pub mod by_skill;
 pub mod case;
 pub mod isolation;
-pub mod judge_samples;
-pub mod loading;
-pub mod panel;
 pub mod rejudged;
 pub mod repeats;
+pub mod skills;
 pub mod summary;
 pub mod usage;
 
 #[cfg(test)]
 mod tests;
 
-pub use by_skill::SkillResult;
 pub use case::{
     CaseResult, CaseStatus, CaseStep, CheckResult, GenerationRecord, Rerun, StepKind, case_name,
 };
-pub use loading::LoadingRates;
+pub use skills::{LoadingRates, SkillResult};
 pub use summary::{RunEnding, RunOutcome, RunSummary, absolute_outcome};

@@ -131,6 +131,8 @@ impl<'a> CaseResults<'a> {
         recalled: &[Arc<CaseResult>],
         mut spending: RunSpending,
     ) -> Self {
+        // What a run had spent before it was interrupted counts against the same limits: otherwise
+        // each resumption would get the whole budget again.
         for case in recalled {
             spending.add(case);
         }
@@ -237,6 +239,8 @@ impl<'a> RunExecution<'a> {
     fn start_trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
         let (play, cancel) = (self.new_case_run(planned), self.cancel.clone());
         let case = run_case(play, cancel, self.deadline.clone());
+        // A task of its own, so that cases run on all threads and not only as the stream below is
+        // polled.
         let running = tokio::spawn(for_run(self.number, case));
         // A panic in a case is a bug and is propagated.
         running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
@@ -276,11 +280,14 @@ impl<'a> RunExecution<'a> {
                 RunJob::Run(planned) => Either::Right(self.start_case(planned).map(Some)),
             })
         });
+        // Unordered: a slow case would otherwise keep finished ones, and the slots behind them,
+        // waiting.
         let mut cases = stream::iter(cases).buffer_unordered(concurrency);
         while let Some(case) = cases.next().await {
             let Some(case) = case else { continue };
             let is_miss = course.fail_fast && course.gate.is_miss(&case);
             results.add(case);
+            // Cases in flight still finish. Their answers are paid for already.
             if is_miss || results.spending.reached_limit(Instant::now()).is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -378,6 +385,8 @@ impl<'a> RunExecution<'a> {
             .iter()
             .zip(last + results.again + 1..)
             .map(|(planned, index)| self.start_trial(&PlannedCase { index, ..planned.clone() }));
+        // In order, unlike the cases: anchors are compared pair by pair, and reports list them
+        // alike in each run.
         let trials = stream::iter(trials).buffered(concurrency);
         trials.filter_map(|case| ready(Anchor::of(&case))).collect().await
     }

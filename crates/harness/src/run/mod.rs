@@ -3,11 +3,9 @@
 pub mod arms;
 pub mod cache_key;
 pub mod case;
-mod case_observation;
 pub mod execute;
 pub mod limits;
 pub mod observe;
-pub mod order;
 pub mod plan;
 pub mod prefetch;
 mod rejudge;

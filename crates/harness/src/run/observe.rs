@@ -31,6 +31,7 @@ impl EventSender {
     /// Emits an event. If all observers are gone, it is dropped.
     pub fn emit(&self, kind: RunEventKind) {
         if let Some(log) = &self.log {
+            // The journal comes first: what an observer has shown must survive a crash.
             log.record(&kind);
         }
         let _ = self.sender.send(RunEvent { elapsed: self.started.elapsed(), kind });
@@ -82,6 +83,8 @@ impl EventDelivery {
                 self.each(|observer| observer.flush(true));
                 return self.faults;
             }
+            // Flushed once per burst. A report is rewritten as a whole, so that a flush per event
+            // would make a run of many cases quadratic.
             self.each(|observer| observer.flush(false));
             std::thread::park_timeout(BATCH_DELAY);
         }

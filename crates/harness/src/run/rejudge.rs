@@ -3,7 +3,7 @@
 //! Nothing is invented: if the report lacks evidence that the judge needs, the case gets no
 //! verdict.
 
-use super::case_observation::CaseObservation;
+use super::case::CaseObservation;
 use crate::judge::{Judgement, Verdict};
 use crate::outcome::case::FormerVerdict;
 use crate::outcome::case::Interruption;
@@ -82,6 +82,8 @@ pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
 pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
     let Some(case) = &stored.case else { return Some("it keeps neither prompt nor hints") };
     let grounds = &case.grounds;
+    // Reports of early versions have the prompt but not the excerpts. Without them a judge would
+    // take every fact of the answer for invented.
     let is_about_files = !stored.scenario.files.is_empty() || !grounds.facts.is_empty();
     if is_about_files && grounds.excerpts.is_empty() {
         return Some("it does not keep the excerpts of files that the judge saw");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{SkillArm, SkillDifference, SkillRule};
 use crate::experiment::ALPHA;
 use crate::run::arms::ArmTrial;
-use crate::run::order::interleave;
+use crate::run::arms::interleave;
 use crate::run::shard::Shard;
 
 /// Numbers of repeats that are tried to find one that is enough.

@@ -11,12 +11,12 @@ use llguidance::Matcher;
 
 use super::constraint::GrammarCache;
 use super::conversation::{self, SegmentedPrompt};
-use super::interrupt::CallInterrupt;
 use super::llama::{LlamaContext, LlamaModel, PredictAfter, Token};
 use super::processors::{self, ComputeLock};
 use super::reply_draft::{ReplyDraft, bounds_strings};
 use super::sampler::TokenSampler;
 use super::state_cache::{PrefixCache, StateCache};
+use super::worker::CallInterrupt;
 use crate::choice::YesNoAnswer;
 use crate::{
     ChatReply, ChatRequest, FinishReason, ModelError, ReplyLikelihood, StructuredMode,

@@ -11,8 +11,6 @@ mod conversation;
 #[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
-mod interrupt;
-#[cfg(feature = "embedded")]
 mod llama;
 #[cfg(feature = "embedded")]
 mod processors;
@@ -32,7 +30,7 @@ use futures_util::future::BoxFuture;
 
 use crate::model_files::{self, CatalogueEntry, LocatedWeights, WeightsOrigin};
 use crate::model_settings::ModelSettings;
-use crate::provider::{ModelContext, ProviderEntry, ProviderModel};
+use crate::name::{ModelContext, ProviderEntry, ProviderModel};
 use crate::{ChatModel, ChatReply, ChatRequest, ModelError};
 
 /// The entry in the table of providers.
@@ -175,9 +173,6 @@ fn absent() -> ModelError {
     }
 }
 
-#[cfg(all(test, feature = "embedded"))]
-mod tests;
-
 #[cfg(all(test, not(feature = "embedded")))]
 mod absent_tests {
     use super::*;
@@ -192,3 +187,6 @@ mod absent_tests {
         assert!(error.hint().unwrap().contains("default features"));
     }
 }
+
+#[cfg(all(test, feature = "embedded"))]
+mod tests;

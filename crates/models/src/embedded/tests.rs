@@ -83,7 +83,7 @@ async fn a_reply_does_not_depend_on_the_number_of_threads() {
     let mut asked = request(&rules, "The answer was: water boils at 100 °C at sea level.");
     asked.sampling = SamplingParameters { temperature: 1.0, max_tokens: 40, seed: 5 };
     let limit = ModelSettings::default().total();
-    let interrupt = || interrupt::CallInterrupt {
+    let interrupt = || worker::CallInterrupt {
         cancelled: Arc::default(),
         started: Instant::now(),
         limit,

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::engine::{self, InferenceEngine};
-use super::interrupt::CallInterrupt;
 use crate::model_settings::ModelSettings;
-use crate::{ChatReply, ChatRequest, ModelError};
+use crate::{ChatReply, ChatRequest, ModelError, TimeoutPhase};
 
 /// Starts its thread with the first job. Dropping it stops and joins the thread.
 pub(super) struct EngineWorker {
@@ -134,4 +133,29 @@ fn engine_stopped(file: &Path) -> ModelError {
         format!("the engine of {} stopped unexpectedly", file.display()),
         Some("the file may be damaged: try another one, or an ollama/ model".to_owned()),
     )
+}
+
+/// Cancellation flag and time limit of a call, checked between tokens and batches.
+pub(super) struct CallInterrupt {
+    pub(super) cancelled: Arc<AtomicBool>,
+    pub(super) started: Instant,
+    pub(super) limit: Duration,
+    pub(super) name: String,
+}
+
+impl CallInterrupt {
+    /// Returns an error if the call was cancelled or timed out.
+    pub(super) fn check(&self) -> Result<(), ModelError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(ModelError::engine("the call was given up".to_owned(), None));
+        }
+        if self.started.elapsed() > self.limit {
+            return Err(ModelError::Timeout {
+                endpoint: self.name.clone(),
+                phase: TimeoutPhase::Total,
+                after: self.limit,
+            });
+        }
+        Ok(())
+    }
 }

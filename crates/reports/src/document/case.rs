@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario, TaskStatus};
 use selftest_harness::event::CategoryWeight;
 use selftest_harness::judge::{CategoryScore, Verdict};
+use selftest_harness::outcome::agreement::{PanelVote, is_disputed, votes};
 use selftest_harness::outcome::case::{FormerVerdict, Interruption};
-use selftest_harness::outcome::panel::{PanelVote, is_disputed, votes};
 use selftest_harness::outcome::usage::{ModelPrices, UsageByRole};
 use selftest_harness::outcome::{
     CaseResult, CaseStatus, CaseStep, CheckResult, GenerationRecord, Rerun, case_name,

@@ -22,8 +22,8 @@ use selftest_harness::event::{
 };
 use selftest_harness::gate::finding::GateFinding;
 use selftest_harness::notice::RunNotice;
-use selftest_harness::outcome::judge_samples::JudgeSamples;
-use selftest_harness::outcome::panel::PanelAgreement;
+use selftest_harness::outcome::agreement::JudgeSamples;
+use selftest_harness::outcome::agreement::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::outcome::repeats::RepeatSummary;
 use selftest_harness::outcome::usage::RunUsage;

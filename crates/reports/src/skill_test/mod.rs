@@ -17,7 +17,7 @@ use crate::comparison::trials_where;
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_harness::experiment::{ALPHA, Arm, Conclusion, ExperimentAnalysis, analyse};
 use selftest_harness::outcome::CaseStatus;
-use selftest_harness::outcome::loading::LoadingRates;
+use selftest_harness::outcome::skills::LoadingRates;
 use selftest_harness::skill_test::{
     RuleFinding, RuleOutcome, SkillArm, SkillDifference, SkillEffects, SkillRule,
 };

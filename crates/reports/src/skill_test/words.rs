@@ -2,7 +2,7 @@
 
 use super::{ArmResult, SkillEffect, SkillTestReport, SkillTestResult};
 use selftest_harness::experiment::{Conclusion, format_p_value, format_signed};
-use selftest_harness::outcome::loading::LoadingRate;
+use selftest_harness::outcome::skills::LoadingRate;
 use selftest_harness::skill_test::{RuleOutcome, SkillArm};
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::Schema;
 
-use super::super::run_statistics::UNFINISHED;
+use super::super::metrics::UNFINISHED;
 use super::input::enum_schema;
 use selftest_grading::grade::quality::CombinedQuality;
 use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, TokenCost};

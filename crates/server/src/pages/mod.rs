@@ -3,9 +3,6 @@
 //! Pages are rendered on the server and readable without JavaScript. Templates escape all text of
 //! sessions and models, after characters that hide or reorder text were made visible.
 
-mod assets;
-mod case;
-mod experiment;
 mod filters;
 mod gaps;
 mod jobs;
@@ -18,28 +15,27 @@ mod search;
 mod selftests;
 mod session;
 mod sessions;
-mod skill;
 mod skills;
 mod timeline;
 mod transcript;
 mod weekly;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::extract::{Path, Request};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
-pub(super) use run::{CaseRow, RunProgress, shared_causes};
-
 use super::problem::Problem;
 use super::{App, links, run_blocking};
 use selftest_store::Cursor;
+
+pub(super) use run::{CaseRow, RunProgress, shared_causes};
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new()
@@ -54,7 +50,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/selftests", get(selftests::list))
         .route("/selftests/trend.svg", get(selftests::trend))
         .route("/selftests/{run_id}", get(run::page))
-        .route("/selftests/{run_id}/{scenario}", get(case::page))
+        .route("/selftests/{run_id}/{scenario}", get(run::case_page))
         .route("/label/{run_id}", get(label::page).post(label::submit_label))
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
@@ -62,14 +58,14 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/reflections", get(reflections::list))
         .route("/reflections/trend.svg", get(reflections::trend))
         .route("/skills", get(skills::list))
-        .route("/skills/{id}", get(skill::page))
+        .route("/skills/{id}", get(skills::page))
         .route("/jobs", get(jobs::page))
         .route("/gaps", get(gaps::list))
         .route("/proposals/{id}", get(gaps::proposal))
         .route("/proposals/{id}/accept", post(gaps::accept_form))
         .route("/proposals/{id}/reject", post(gaps::reject_form))
-        .route("/assets/{digest}/{name}", get(assets::file))
-        .route("/favicon.ico", get(assets::favicon))
+        .route("/assets/{digest}/{name}", get(file))
+        .route("/favicon.ico", get(favicon))
 }
 
 #[derive(Template)]
@@ -133,4 +129,62 @@ fn parse_cursor(text: &str, fits: impl FnOnce(&Cursor) -> bool) -> Result<Option
     cursor
         .map(Some)
         .ok_or_else(|| Problem::bad_request("after is not of this list: begin at its first page"))
+}
+
+struct StaticAsset {
+    name: &'static str,
+    media_type: &'static str,
+    bytes: &'static [u8],
+    path: LazyLock<String>,
+}
+
+static STYLE: StaticAsset = StaticAsset {
+    name: "style.css",
+    media_type: "text/css; charset=utf-8",
+    bytes: include_bytes!("../../assets/style.css"),
+    path: LazyLock::new(|| STYLE.address()),
+};
+
+static SCRIPT: StaticAsset = StaticAsset {
+    name: "app.js",
+    media_type: "text/javascript; charset=utf-8",
+    bytes: include_bytes!("../../assets/app.js"),
+    path: LazyLock::new(|| SCRIPT.address()),
+};
+
+static ICON: StaticAsset = StaticAsset {
+    name: "favicon.svg",
+    media_type: "image/svg+xml",
+    bytes: include_bytes!("../../assets/favicon.svg"),
+    path: LazyLock::new(|| ICON.address()),
+};
+
+impl StaticAsset {
+    fn address(&self) -> String {
+        let digest = selftest_text::digest::sha256_hex(self.bytes);
+        format!("/assets/{}/{}", &digest[..12], self.name)
+    }
+
+    /// Returns the URL path of the asset.
+    fn path(&'static self) -> &'static str {
+        &self.path
+    }
+
+    fn response(&self, caching: &'static str) -> Response {
+        let headers = [(header::CONTENT_TYPE, self.media_type), (header::CACHE_CONTROL, caching)];
+        (headers, self.bytes).into_response()
+    }
+}
+
+async fn file(Path((digest, name)): Path<(String, String)>) -> Response {
+    let wanted = format!("/assets/{digest}/{name}");
+    match [&STYLE, &SCRIPT, &ICON].into_iter().find(|asset| asset.path() == wanted) {
+        Some(asset) => asset.response("public, max-age=31536000, immutable"),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// Serves the icon at its default path, which browsers always request.
+async fn favicon() -> Response {
+    ICON.response("no-cache")
 }

@@ -34,14 +34,11 @@
 
 mod beside;
 mod deliver;
-mod gaps;
 mod insight;
-mod known;
 mod patterns;
 pub mod proposals;
 pub mod quality;
 pub mod reflection;
-mod routing;
 mod scan;
 mod signals;
 pub mod skills;
@@ -56,12 +53,10 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use beside::ResultFiles;
-pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
-use known::{KnownFiles, KnownFilesCollector};
-pub use patterns::{keep_tallies_current, patterns, tally_days};
-pub use routing::{routing, type_evidence};
-use scan::{ExaminedFile, ScanTask, SessionFilter};
+pub use patterns::{keep_tallies_current, patterns, routing, tally_days, type_evidence};
+pub use proposals::GapDetection;
+use scan::{ExaminedFile, KnownFiles, KnownFilesCollector, ScanTask, SessionFilter};
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
 use selftest_grading::grade::heuristic::warm_up;

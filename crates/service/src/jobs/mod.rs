@@ -4,13 +4,10 @@
 //! A scheduled job runs once per slot, on one worker that holds a lease. The queue is `apalis` 1.0.
 //! Other modules do the actual work of the jobs. Prints nothing.
 
-mod error;
-mod gradings;
 pub mod job_settings;
 mod listing;
 mod queue;
 mod schedule;
-mod scheduled;
 mod scheduler;
 #[cfg(test)]
 mod simulation;
@@ -20,16 +17,13 @@ mod worker;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use error::{JobError, JobModelError};
-pub use gradings::FindGrader;
 pub use job_settings::JobSettings;
 pub use listing::{JobListing, LastJobRun, ScheduledJob};
 pub use queue::{FailedGrading, GradingJob, GradingQueue, GradingState, QueueCounts};
 pub use schedule::{CronSchedule, CronScheduleError, JobKind, JobSlot, OFF, due_slots};
-pub use scheduled::FindGenerator;
-pub use scheduler::Scheduler;
-pub use summary::{JobOutcome, JobStatus, JobSummary};
-pub use worker::{DrainOutcome, GradingWorker};
+pub use scheduler::{FindGenerator, Scheduler};
+pub use summary::{JobError, JobModelError, JobOutcome, JobStatus, JobSummary};
+pub use worker::{DrainOutcome, FindGrader, GradingWorker};
 
 use crate::grader::SelfGrader;
 use crate::grader::skills::SkillTracker;

@@ -25,9 +25,9 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlitePool};
 use tempfile::TempDir;
 
-use super::gradings::{GradingRunner, handle};
 use super::job_settings::JobSettings;
 use super::queue::{GradingJob, GradingQueue, GradingState};
+use super::worker::{GradingRunner, handle};
 use crate::grader::quality::QualityGrader;
 use crate::grader::{GraderOptions, SelfGrader};
 use selftest_grading::grade::GradeRecord;

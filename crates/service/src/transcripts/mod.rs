@@ -2,21 +2,21 @@
 //! comes from the store, never from the caller. Secrets are redacted. Stores nothing on disk, and
 //! only a few parts in memory.
 
-mod cache;
-mod read;
-
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
-use cache::{PartCache, SessionFileVersion};
-pub use read::TranscriptError;
-pub(crate) use read::{find_source, read_session, read_source};
 use tokio::sync::Semaphore;
 
 use selftest_grading::grade::spending::TokenCost;
-use selftest_grading::report::session::{SessionOverview, texts};
+use selftest_grading::report::session::{OverviewCollector, SessionOverview, texts};
 use selftest_models::prices::ModelPrices;
-use selftest_sessions::{Event, ReadNotes, SessionHead};
+use selftest_sessions::{
+    Event, ReadNotes, Session, SessionCollector, SessionFile, SessionHead, SessionSink,
+    SessionSource,
+};
 use selftest_text::redact::{REDACTED, Redactor};
 
 /// Maximum number of concurrent reads: each uses a CPU core and the memory of one part.
@@ -87,7 +87,7 @@ impl TranscriptReader {
         let Some(quoted) = NormalizedQuote::new(quote) else { return Ok(None) };
         let redactor = self.redactor.clone();
         let (id, file) = (session_id.to_owned(), file.to_owned());
-        self.blocking(move || read::find_quote(&id, &file, &quoted, &redactor)).await
+        self.blocking(move || find_quote(&id, &file, &quoted, &redactor)).await
     }
 
     /// Runs blocking work on another thread, with limited concurrency.
@@ -118,8 +118,7 @@ impl TranscriptReader {
         let part = if let Some(part) = known {
             part
         } else {
-            let part =
-                Arc::new(read::part(&found.source, id, cache::extended_range(&wanted), &wanted)?);
+            let part = Arc::new(part(&found.source, id, extended_range(&wanted), &wanted)?);
             self.lock().put(identity, Arc::clone(&part));
             part
         };
@@ -206,6 +205,298 @@ fn fold_whitespace(text: &str) -> String {
     folded
 }
 
+/// Error when reading a session that the store knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TranscriptError {
+    /// The file is missing or not accessible.
+    #[error("{why}")]
+    Gone {
+        /// Reason; names the file.
+        why: String,
+    },
+    /// The file exists but cannot be read.
+    #[error("{why}")]
+    Unreadable {
+        /// Reason; names the file.
+        why: String,
+    },
+    /// The file no longer contains the session.
+    #[error("{file} does not hold it any more")]
+    Moved {
+        /// File path.
+        file: String,
+    },
+    /// Internal error.
+    #[error("reading the session failed: {why}")]
+    Failed {
+        /// Error message.
+        why: String,
+    },
+}
+
+impl From<tokio::task::JoinError> for TranscriptError {
+    fn from(panic: tokio::task::JoinError) -> Self {
+        TranscriptError::Failed { why: panic.to_string() }
+    }
+}
+
+/// Shortens a path for a message.
+pub(crate) fn shorten_path(file: &str) -> String {
+    selftest_text::one_line(file, 400)
+}
+
+/// Finds the source from which the sessions of a file are read.
+pub(crate) fn find_source(file: &str) -> Result<SessionFile, TranscriptError> {
+    let mut problem = None;
+    let found = selftest_sessions::find_session_files(&[Path::new(file).to_owned()], |why| {
+        problem = Some(shorten_path(why));
+    });
+    let gone = || match problem {
+        Some(why) if Path::new(file).exists() => why,
+        Some(why) => format!("{why}: it is not there any more"),
+        None => format!("{} is not there any more", shorten_path(file)),
+    };
+    found.into_iter().next().ok_or_else(|| TranscriptError::Gone { why: gone() })
+}
+
+/// Reads a complete session from a file and redacts its secrets.
+pub(crate) fn read_session(
+    session_id: &str,
+    file: &str,
+    redactor: &Redactor,
+) -> Result<Session, TranscriptError> {
+    let found = find_source(file)?;
+    let mut collector = SessionCollector::with_id(session_id);
+    read_source(&found.source, &mut collector)?;
+    let session = collector.into_sessions().into_iter().next();
+    let mut session = session.ok_or_else(|| TranscriptError::Moved { file: shorten_path(file) })?;
+    session.rewrite(|text| redactor.apply(text));
+    Ok(session)
+}
+
+/// Reads a source; the error names its file.
+pub(crate) fn read_source(
+    source: &SessionSource,
+    sink: &mut dyn SessionSink,
+) -> Result<selftest_sessions::ReadSummary, TranscriptError> {
+    selftest_sessions::read(source, sink).map_err(|error| {
+        let why = format!("{}: {error}", shorten_path(&source.path().to_string_lossy()));
+        TranscriptError::Unreadable { why }
+    })
+}
+
+/// Reads the events in `around`, or only those in `wanted` if the larger range exceeds the size
+/// limit.
+fn part(
+    source: &SessionSource,
+    session_id: &str,
+    around: Range<u64>,
+    wanted: &Range<u64>,
+) -> Result<CachedPart, TranscriptError> {
+    let part = read_part(source, session_id, around, Some(MAX_PART))?;
+    if part.session.left_out == 0 {
+        return Ok(part);
+    }
+    read_part(source, session_id, wanted.clone(), None)
+}
+
+fn read_part(
+    source: &SessionSource,
+    session_id: &str,
+    range: Range<u64>,
+    most: Option<usize>,
+) -> Result<CachedPart, TranscriptError> {
+    let collector = SessionCollector::with_id(session_id).with_events(range.clone());
+    let collector = most.into_iter().fold(collector, SessionCollector::with_max_bytes);
+    let mut counted = OverviewCollector::new(collector);
+    let reading = read_source(source, &mut counted)?;
+    let Some((session, overview)) = counted.into_sessions().next() else {
+        let file = shorten_path(&source.path().to_string_lossy());
+        return Err(TranscriptError::Moved { file });
+    };
+    Ok(CachedPart { range, session, overview, notes: reading.notes })
+}
+
+/// Returns the number of the first event of a session that contains the quote.
+fn find_quote(
+    session_id: &str,
+    file: &str,
+    quoted: &NormalizedQuote,
+    redactor: &Redactor,
+) -> Result<Option<u64>, TranscriptError> {
+    let found = find_source(file)?;
+    let collector = SessionCollector::with_id(session_id).with_events(0..0);
+    let mut finder = QuoteFinder { collector, quoted, redactor, current: None, found: None };
+    read_source(&found.source, &mut finder)?;
+    if finder.collector.session_count() == 0 {
+        return Err(TranscriptError::Moved { file: shorten_path(file) });
+    }
+    Ok(finder.found)
+}
+
+/// Searches the events of one session for a quote.
+struct QuoteFinder<'q> {
+    /// Selects the session; stores no events.
+    collector: SessionCollector,
+    quoted: &'q NormalizedQuote,
+    redactor: &'q Redactor,
+    current: Option<u64>,
+    found: Option<u64>,
+}
+
+impl QuoteFinder<'_> {
+    /// Also checks the redacted event, because secrets were redacted before a model saw the text.
+    fn contains_quote(&self, event: &Event<'_>) -> bool {
+        if self.quoted.occurs_in(event) {
+            return true;
+        }
+        // Redacting an event is expensive, so it is skipped unless the quote was redacted.
+        if !self.quoted.has_redaction() {
+            return false;
+        }
+        let mut session =
+            Session { events: vec![event.clone().into_owned()], ..Session::default() };
+        session.rewrite(|text| self.redactor.apply(text));
+        self.quoted.occurs_in(&session.events[0])
+    }
+}
+
+impl SessionSink for QuoteFinder<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        if self.current.is_none() && self.contains_quote(&event) {
+            self.current = Some(event.number);
+        }
+        self.collector.event(event);
+    }
+
+    fn end(&mut self, head: SessionHead) {
+        let current = self.current.take();
+        let is_first = self.collector.session_count() == 0;
+        self.collector.end(head);
+        if is_first && self.collector.session_count() > 0 {
+            self.found = current;
+        }
+    }
+
+    fn restart(&mut self) {
+        self.current = None;
+        self.collector.restart();
+    }
+}
+
+/// Maximum number of cached parts.
+const MAX_PARTS: usize = 12;
+
+/// Maximum bytes of all parts.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Maximum bytes of a part that includes events beyond the requested ones.
+const MAX_PART: usize = 6 * 1024 * 1024;
+
+/// A session in a particular version of a file. If size or time differ, the content may differ too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SessionFileVersion {
+    path: PathBuf,
+    session_id: String,
+    size: u64,
+    modified_ns: i64,
+    /// Size and time of the `-wal` file beside a database, which contains its newest rows.
+    log: Option<(u64, u128)>,
+}
+
+impl SessionFileVersion {
+    fn of(found: &SessionFile, session_id: &str) -> Self {
+        let path = found.source.path().to_owned();
+        // SQLite adds new rows to the `-wal` file first, leaving the database file unchanged.
+        let mut log = path.clone().into_os_string();
+        log.push("-wal");
+        let log = std::fs::metadata(log).ok().map(|log| {
+            let modified = log.modified().ok();
+            let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+            (log.len(), since.unwrap_or_default().as_nanos())
+        });
+        let (size, modified_ns) = (found.size, found.modified_ns);
+        Self { path, session_id: session_id.to_owned(), size, modified_ns, log }
+    }
+}
+
+/// A part of a session as stored in its file, including secrets.
+#[derive(Debug)]
+struct CachedPart {
+    /// Range of requested event numbers; the session may have fewer.
+    range: Range<u64>,
+    session: Session,
+    overview: SessionOverview,
+    notes: ReadNotes,
+}
+
+impl CachedPart {
+    /// Returns the session with only the events in `wanted`.
+    fn session(&self, wanted: &Range<u64>) -> Session {
+        let events = self.session.events.iter().filter(|event| wanted.contains(&event.number));
+        let head = self.session.head.clone();
+        Session { head, events: events.cloned().collect(), left_out: 0 }
+    }
+
+    fn bytes(&self) -> usize {
+        let texts = |event: &Event<'_>| texts(event).map(str::len).sum::<usize>();
+        let event = |event: &Event<'static>| size_of::<Event<'_>>() + texts(event);
+        self.session.events.iter().map(event).sum()
+    }
+}
+
+/// Returns the range to read for these events, extended by some pages around them.
+fn extended_range(wanted: &Range<u64>) -> Range<u64> {
+    let count = wanted.end.saturating_sub(wanted.start);
+    let few = TranscriptReader::MAX_EVENTS / 2;
+    let half = if count <= few { few } else { TranscriptReader::MAX_EVENTS };
+    // Aligned, so that neighboring pages share a cached part.
+    let start = wanted.start - wanted.start % half;
+    start..start.saturating_add(2 * half)
+}
+
+/// Cached parts, most recently used last.
+#[derive(Debug, Default)]
+struct PartCache(VecDeque<(SessionFileVersion, Arc<CachedPart>, usize)>);
+
+impl PartCache {
+    /// Returns a part of that session that contains these events.
+    fn get(
+        &mut self,
+        identity: &SessionFileVersion,
+        wanted: &Range<u64>,
+    ) -> Option<Arc<CachedPart>> {
+        let holds = |part: &CachedPart| {
+            part.range.start <= wanted.start
+                && (wanted.end <= part.range.end || part.overview.events <= part.range.end)
+        };
+        let at = self.0.iter().position(|(of, part, _)| of == identity && holds(part))?;
+        let entry = self.0.remove(at)?;
+        let part = Arc::clone(&entry.1);
+        self.0.push_back(entry);
+        Some(part)
+    }
+
+    fn put(&mut self, identity: SessionFileVersion, part: Arc<CachedPart>) {
+        // Entries for earlier versions of the file can never match again.
+        let is_older = |of: &SessionFileVersion| {
+            of.path == identity.path && of.session_id == identity.session_id && *of != identity
+        };
+        self.0.retain(|(of, other, _)| {
+            let is_same = *of == identity && other.range == part.range;
+            !is_same && !is_older(of)
+        });
+        let bytes = part.bytes();
+        self.0.push_back((identity, part, bytes));
+        let all = |kept: &Self| kept.0.iter().map(|(_, _, bytes)| bytes).sum::<usize>();
+        // The newest part always stays: the page that asked for it will ask for the next events of
+        // it.
+        while self.0.len() > MAX_PARTS || (self.0.len() > 1 && all(self) > MAX_BYTES) {
+            self.0.pop_front();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,5 +515,51 @@ mod tests {
         let calls = vec![ToolCall { arguments, ..ToolCall::default() }];
         let event = Event { calls, ..Event::default() };
         assert!(NormalizedQuote::new("echo \"a\" ls -l").unwrap().occurs_in(&event));
+    }
+
+    fn identity(path: &str, size: u64) -> SessionFileVersion {
+        let (path, session_id) = (path.into(), "s".to_owned());
+        SessionFileVersion { path, session_id, size, modified_ns: 1, log: None }
+    }
+
+    fn part(range: Range<u64>, events: u64) -> Arc<CachedPart> {
+        let overview = SessionOverview { events, ..SessionOverview::default() };
+        let (session, notes) = (Session::default(), ReadNotes::default());
+        Arc::new(CachedPart { range, session, overview, notes })
+    }
+
+    #[test]
+    fn a_part_is_good_for_the_events_in_it_while_the_file_is_as_it_was() {
+        let mut kept = PartCache::default();
+        kept.put(identity("a", 1), part(0..2000, 5000));
+        assert!(kept.get(&identity("a", 1), &(200..400)).is_some());
+        assert!(kept.get(&identity("a", 1), &(1900..2100)).is_none());
+        assert!(kept.get(&identity("a", 2), &(200..400)).is_none(), "it has grown");
+        kept.put(identity("a", 2), part(0..2000, 1500));
+        assert!(kept.get(&identity("a", 2), &(1400..2400)).is_some(), "there are no more");
+        assert!(kept.get(&identity("a", 1), &(200..400)).is_none());
+        assert_eq!(kept.0.len(), 1);
+    }
+
+    #[test]
+    fn few_parts_are_kept_and_the_last_used_stay_longest() {
+        let mut kept = PartCache::default();
+        for number in 0..=MAX_PARTS {
+            kept.put(identity(&number.to_string(), 1), part(0..2000, 10));
+            let _ = kept.get(&identity("0", 1), &(0..10));
+        }
+        assert_eq!(kept.0.len(), MAX_PARTS);
+        assert!(kept.get(&identity("0", 1), &(0..10)).is_some());
+        assert!(kept.get(&identity("1", 1), &(0..10)).is_none());
+    }
+
+    #[test]
+    fn what_is_read_holds_what_is_wanted() {
+        for (start, end) in
+            [(0, 200), (400, 600), (499, 999), (950, 1950), (1000, 2000), (49_800, 50_000)]
+        {
+            let part = extended_range(&(start..end));
+            assert!(part.start <= start && end <= part.end, "{part:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::uses::{SkillUse, SkillUseCollector};
+use super::{SkillUse, SkillUseCollector};
 use selftest_grading::improve::skill::ExecutionStatus;
 use selftest_sessions::{SessionSource, read};
 
