@@ -96,7 +96,10 @@ impl ServerAddress {
             return Err(ServerAddressError::Scheme(shown()));
         }
         let host = url.host_str().unwrap_or_default().to_owned();
-        if !host.starts_with('[') && !host.contains(char::is_alphanumeric) {
+        // Quotes at the end are trimmed below. In a host they would make two addresses of one text:
+        // `0'` is a name, and `0` is 0.0.0.0.
+        let is_name = host.contains(char::is_alphanumeric) && !host.contains(QUOTES);
+        if !host.starts_with('[') && !is_name {
             return Err(ServerAddressError::NoHost(shown()));
         }
         // To a server they mean all addresses; a client uses loopback.
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for text in ["", " \" \" ", "http://", "ftp://h/v1", "http://h:99999", "://h", "/'?"] {
+        for text in ["", " \" \" ", "http://", "ftp://h/v1", "http://h:99999", "://h", "/'?", "0'?"] {
             assert!(ServerAddress::parse_api(text).is_err(), "{text:?}");
         }
     }
