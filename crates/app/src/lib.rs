@@ -31,6 +31,7 @@ mod grading;
 mod greeting;
 mod header;
 mod judges;
+mod judging;
 mod merge;
 mod options;
 mod otlp;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use rand::RngExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::calibration::{judge_calibration, own_scores};
 use crate::error::AppError;
-use crate::judges::{FETCH_JUDGE, MeasuredJudge, measured_models, requirement};
+use crate::judges::measured_models;
+use crate::judging::{TOGETHER, same_judge};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::resume::EarlierState;
@@ -18,14 +18,11 @@ use crate::suite_file::SuiteFile;
 use selftest_checks::named_file::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
 use selftest_config::{self as config, Config, ResolvedConfig};
-use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration, MIN_OWN_LABELS};
-use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, PanelMember, RunModels};
+use selftest_harness::calibration::JudgeCalibration;
+use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, RunModels};
 use selftest_harness::journal::RunDigests;
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
-use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::fitness::DecisionBand;
-use selftest_harness::judge::judge_settings::JudgeCertificate;
-use selftest_harness::judge::panel::JudgePanel;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::prefetch::PromptPrefetch;
@@ -44,7 +41,7 @@ use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
 use selftest_models::breaker::Outages;
-use selftest_models::cassette::{CassetteManifest, CassettePlace, RecordedJudge};
+use selftest_models::cassette::{CassetteManifest, CassettePlace};
 use selftest_models::locator::ModelLocator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
@@ -126,9 +123,6 @@ struct NeededRoles {
     /// True if the built-in assistant is the system under test.
     assistant: bool,
 }
-
-/// Between the names of judges that judge together.
-const TOGETHER: &str = " + ";
 
 /// The models of a run, found and checked.
 struct RunModelSet {
@@ -406,143 +400,6 @@ impl RunSetup<'_> {
         Ok(None)
     }
 
-    /// The judges and what labels say of them; what is known of them goes to their names. `seed` and
-    /// what is known of the judge go to the manifest of a recording.
-    async fn judging(
-        &self,
-        models: Vec<Arc<dyn ChatModel>>,
-        library: &PromptLibrary,
-        names: &mut RunModels,
-        (seed, replayed): (u64, Option<CassetteManifest>),
-    ) -> Result<(Option<Arc<JudgePanel>>, JudgeCalibration), AppError> {
-        let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
-        let known = |name: &str| match ModelName::parse(name) {
-            Ok(ModelName::Cassette(name)) => {
-                let place = CassettePlace::of(&self.project.folder, &name);
-                let manifest = CassetteManifest::read(&place.folder).ok()??;
-                manifest.judge(place.model)?.measurement.clone()
-            }
-            _ => replayed.as_ref()?.judge(None)?.measurement.clone(),
-        };
-        let mut recorded = Vec::new();
-        let is_alone = models.len() == 1;
-        for model in models {
-            let name = model.id().to_owned();
-            let asked = Arc::clone(&model);
-            let known = known(&name);
-            // A replay has the bounds of its recording, whatever was labelled since.
-            let is_bound_by_labels = is_alone && known.is_none();
-            let (mut judge, identity) = self.judge(model, library, known).await;
-            // Labels of a panel's answers are about all of its judges together.
-            let fitness = judge.fitness().filter(|_| is_bound_by_labels).cloned();
-            if let Some(fitness) = fitness
-                && let now = CalibratedJudge::new(
-                    &names.judge,
-                    Some(identity.weights()),
-                    Some(identity.method()),
-                    library.digests(),
-                    &self.resolved.rubric.digest(),
-                )
-                && let Some(own) = own_scores(self.project, self.resolved, &now, &fitness)
-            {
-                let bar = requirement(&self.resolved.config);
-                judge = judge.with_fitness(fitness.with_own_labels(bar, &own, MIN_OWN_LABELS));
-            }
-            if let Some(why) = judge.fitness().and_then(|fitness| fitness.unfit.as_ref()) {
-                self.project.notify(&format!(
-                    "warning: {name} cannot judge well enough ({why}): what only a judge can \
-                     decide stays unscored\nhint: {FETCH_JUDGE}\n"
-                ));
-            }
-            if self.args.record.is_some() {
-                let measurement = identity.measurement(&self.project.environment.models);
-                let weights = identity.weights();
-                recorded.push(RecordedJudge::of(&*asked, weights, measurement).await);
-            }
-            let weights = identity.weights().to_owned();
-            // By weights as well as by name: a server may serve one model under two names.
-            if let Some(other) = members.iter().find(|member| member.weights == weights) {
-                return Err(same_judge(&[other.model.clone(), name]));
-            }
-            let (method, fitness) = (identity.method(), judge.fitness().cloned());
-            members.push(PanelMember { model: name, weights, method, fitness });
-            judges.push(Arc::new(judge));
-        }
-        if let Some(folder) = &self.args.record {
-            let by_templates = names.generator.as_deref() == Some(NO_GENERATOR)
-                && self.resolved.config.sut.example.is_some();
-            CassetteManifest::new(seed, by_templates, recorded)
-                .write(&self.project.path(folder))?;
-        }
-        let rubric = &self.resolved.rubric;
-        let Some(panel) = JudgePanel::new(judges, rubric.clone()) else {
-            return Ok((None, JudgeCalibration::default()));
-        };
-        let weights: Vec<&str> = members.iter().map(|member| member.weights.as_str()).collect();
-        let weights = weights.join(TOGETHER);
-        let method = members.first().map(|member| member.method);
-        // Of judges that are asked in different ways there is no one method.
-        let method = method.filter(|one| members.iter().all(|member| member.method == *one));
-        let calibrated = CalibratedJudge::new(
-            &names.judge,
-            Some(&weights),
-            method,
-            library.digests(),
-            &rubric.digest(),
-        );
-        names.judge_weights = Some(weights);
-        names.judge_method = method;
-        if let [alone] = &members[..] {
-            names.judge_fitness.clone_from(&alone.fitness);
-        } else {
-            names.panel = members;
-        }
-        let calibration = judge_calibration(self.project, self.resolved, &calibrated);
-        Ok((Some(Arc::new(panel)), calibration))
-    }
-
-    /// The judge, with what is known of its judgement, and what makes it this one.
-    async fn judge(
-        &self,
-        model: Arc<dyn ChatModel>,
-        library: &PromptLibrary,
-        recorded: Option<Value>,
-    ) -> (Judge, MeasuredJudge) {
-        let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
-        let judge_by = |model: &Arc<dyn ChatModel>, settings| {
-            let context_tokens = config.models.context_tokens;
-            Judge::new(Arc::clone(model), settings, context_tokens, rubric.clone())
-        };
-        let judge = judge_by(&model, config.judge.clone());
-        let method = judge.method(library).await;
-        if config.judge.samples > 1 && method.takes_readings() {
-            let (name, samples) = (model.id(), config.judge.samples);
-            self.project.notify(&format!(
-                "warning: judge.samples is {samples}, but {name} is asked for probabilities, which \
-                 are the same each time: it is asked once\nhint: set judge.method: verdict\n"
-            ));
-        }
-        let identity = MeasuredJudge::of(&*model, method, library, rubric).await;
-        let environment = &self.project.environment.models;
-        let recorded = recorded.and_then(|known| identity.recorded_fitness(known, config));
-        let known = match recorded.or_else(|| identity.fitness(environment, config)) {
-            Some(fitness) => Some(fitness),
-            None if config.judge.certificate == JudgeCertificate::Auto
-                && config.judge.min_auc > 0.0
-                // A cassette holds the calls of its run alone.
-                && !model.id().starts_with("cassette/") =>
-            {
-                let model = model.unrecorded().unwrap_or_else(|| Arc::clone(&model));
-                let measured = judge_by(&model, config.judge.for_measurement()).with_all_readings();
-                let certified = identity.certify(self.project, config, &measured, library);
-                Some(Box::pin(certified).await)
-            }
-            None => None,
-        };
-        let Some(fitness) = known else { return (judge, identity) };
-        (judge.with_fitness(fitness), identity)
-    }
-
     /// The material of cases: the files that the system under test can see, and what was asked
     /// before. A given seed, a recording and its replay give the same cases again.
     fn material(&self, files: &[ProjectFile], is_replay: bool) -> GeneratorMaterial {
@@ -687,32 +544,6 @@ impl RunSetup<'_> {
         Ok(RunModelSet { generator, judges, chat, chosen, outages, capacity })
     }
 
-    /// The names of all judges. The recording of a panel stands for each of its judges.
-    fn judge_names(&self) -> Result<Vec<String>, AppError> {
-        let mut names = Vec::new();
-        for name in self.resolved.config.judge.models() {
-            let panel = match ModelName::parse(name) {
-                Ok(ModelName::Cassette(cassette)) => self.recorded_panel(name, &cassette)?,
-                _ => Vec::new(),
-            };
-            if panel.is_empty() {
-                names.push(name.to_owned());
-            } else {
-                names.extend(panel);
-            }
-        }
-        Ok(names)
-    }
-
-    fn recorded_panel(&self, name: &str, cassette: &str) -> Result<Vec<String>, AppError> {
-        let place = CassettePlace::of(&self.project.folder, cassette);
-        if place.model.is_some() {
-            return Ok(Vec::new());
-        }
-        let manifest = CassetteManifest::read(&place.folder)?;
-        Ok(manifest.map(|manifest| manifest.panel_names(name)).unwrap_or_default())
-    }
-
     /// Watches the project, but for the folders that a run itself writes to.
     fn watch(&self, record: Option<PathBuf>) -> ProjectWatch {
         let (json_folder, markdown_folder) = self.project.report_folders(self.resolved);
@@ -808,13 +639,6 @@ impl RunSetup<'_> {
 pub(crate) fn needs_no_generator(config: &Config) -> bool {
     let generator = ModelName::parse(&config.generator.model);
     config.sut.example.is_some() && matches!(generator, Ok(ModelName::Auto))
-}
-
-/// A panel of one model under two names, or under one.
-fn same_judge(names: &[String]) -> AppError {
-    let names = names.join("` and `");
-    AppError::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
-        .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
 /// Returns the known digests of the weights of these models.

@@ -56,13 +56,16 @@ impl<'n> CassettePlace<'n> {
     /// Reads the name of a cassette: `DIR` or `DIR#MODEL`, relative to a folder. A folder may have
     /// the mark in its own name.
     pub fn of(base: &Path, name: &'n str) -> Self {
-        let whole = base.join(name);
-        match name.split_once(MODEL_MARK) {
-            Some((folder, model)) if !whole.is_dir() => {
-                Self { folder: base.join(folder), model: Some(model) }
-            }
-            _ => Self { folder: whole, model: None },
+        let whole = Self { folder: base.join(name), model: None };
+        if whole.folder.is_dir() {
+            return whole;
         }
+        let split = |at| Self { folder: base.join(&name[..at]), model: Some(&name[at + 1..]) };
+        let mut places = name.match_indices(MODEL_MARK).map(|(at, _)| split(at));
+        let first = places.next();
+        // Without any such folder the error names the first.
+        let found = first.clone().into_iter().chain(places).find(|place| place.folder.is_dir());
+        found.or(first).unwrap_or(whole)
     }
 }
 
@@ -659,6 +662,8 @@ mod tests {
         std::fs::create_dir(base.path().join("c#d")).unwrap();
         let own = CassettePlace::of(base.path(), "c#d");
         assert_eq!((own.folder, own.model), (base.path().join("c#d"), None));
+        let one = CassettePlace::of(base.path(), "c#d#o/a");
+        assert_eq!((one.folder, one.model), (base.path().join("c#d"), Some("o/a")));
     }
 
     #[tokio::test]

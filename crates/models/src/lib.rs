@@ -50,7 +50,7 @@ use serde_json::Value;
 
 pub use decision::DecisionAnswer;
 pub use error::{ModelError, TimeoutPhase};
-use thinking::{SeenThinking, see_thinking};
+use thinking::{ReplySource, SeenThinking, see_thinking};
 
 /// A model that answers a conversation. Dropping the future of a call cancels the call.
 pub trait ChatModel: Send + Sync {
@@ -490,7 +490,7 @@ impl ChatReply {
 
     /// Takes thinking off that the server left in the text, and keeps the text as it was.
     fn take_thinking_off(&mut self) {
-        let answer = match see_thinking(&self.text) {
+        let answer = match see_thinking(&self.text, ReplySource::Model) {
             SeenThinking::None => return,
             SeenThinking::TakenOff { answer } => {
                 let taken = self.text.len() - answer.len();

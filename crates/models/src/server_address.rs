@@ -290,7 +290,8 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for text in ["", " \" \" ", "http://", "ftp://h/v1", "http://h:99999", "://h", "/'?", "0'?"] {
+        for text in ["", " \" \" ", "http://", "ftp://h/v1", "http://h:99999", "://h", "/'?", "0'?"]
+        {
             assert!(ServerAddress::parse_api(text).is_err(), "{text:?}");
         }
     }

@@ -30,6 +30,7 @@ use serde_json::Value;
 
 pub use bounds::{CountBounds, DurationBounds};
 pub use data::{DataFormat, FileDataCheck, FilePatternCheck};
+pub use decide::skill::is_skill_tool;
 pub use decide::{accepts_empty_answer, decide, decide_all};
 pub use error::CheckValueError;
 pub use finding::{CheckFinding, CheckOutcome, CheckSummary};

@@ -252,7 +252,7 @@ fn results_that_a_later_run_may_use() {
 fn samples_of_a_judge() {
     let mut case = good();
     let verdict = case.steps[0].judgement.as_ref().unwrap().verdict.clone();
-    assert_eq!(case.steps[0].samples(), [verdict.clone()]);
+    assert_eq!(case.steps[0].samples(), std::slice::from_ref(&verdict));
     assert_eq!(case.steps[0].repeated_verdicts().count(), 0);
     let judgement = case.steps[0].judgement.as_mut().unwrap();
     judgement.samples = vec![verdict.clone()];
@@ -287,7 +287,9 @@ fn statuses_count_as_passed_failed_or_neither() {
 
 fn summary(cases: &[CaseResult]) -> RunSummary {
     let mut summary = RunSummary::default();
-    cases.iter().for_each(|case| summary.add(case));
+    for case in cases {
+        summary.add(case);
+    }
     summary
 }
 

@@ -11,7 +11,7 @@ use super::{SutError, SutReply};
 use selftest_checks::check::is_blank;
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::completion::texts_in_parts;
-use selftest_models::thinking::{SeenThinking, see_thinking};
+use selftest_models::thinking::{ReplySource, SeenThinking, see_thinking};
 use selftest_text::normal::{NormalText, TextChange, describe_changes, normalise};
 use selftest_text::redact::Redactor;
 use selftest_text::wording::json_members;
@@ -79,7 +79,7 @@ impl SeenAnswer {
         }
         let NormalText { text, changes } = normalise(text);
         let mut changes = [decoding, &changes[..]].concat();
-        let text = match see_thinking(&text) {
+        let text = match see_thinking(&text, ReplySource::Agent) {
             SeenThinking::None => text.into_owned(),
             SeenThinking::TakenOff { answer } => {
                 changes.push(TextChange::Thinking);

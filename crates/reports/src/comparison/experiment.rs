@@ -118,6 +118,7 @@ pub struct Silence {
 }
 
 impl Silence {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
     fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -344,6 +344,7 @@ const fn is_value_byte(byte: u8) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "ranges are what is compared")]
 mod tests {
     use super::*;
 

@@ -150,7 +150,9 @@ fn collect_texts<'v>(value: &'v Value, depth: usize, texts: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => texts.push(text),
         Value::Array(items) if depth < MAX_DEPTH => {
-            items.iter().for_each(|item| collect_texts(item, depth + 1, texts));
+            for item in items {
+                collect_texts(item, depth + 1, texts);
+            }
         }
         Value::Object(members) if depth < MAX_DEPTH => {
             members.values().for_each(|member| collect_texts(member, depth + 1, texts));

@@ -35,9 +35,7 @@ pub(in crate::check) fn loaded(skill: &CheckText, seen: &CheckObservation<'_>) -
 }
 
 fn loads(call: &ObservedToolCall, skill: &str) -> bool {
-    // Agents spell the same tool `load_skill`, `LoadSkill` or `load-skill`.
-    let tool = call.name.to_lowercase().replace(['_', '-'], "");
-    if TOOLS.contains(&tool.as_str()) {
+    if is_skill_tool(&call.name) {
         let given = match &call.arguments {
             Value::String(name) => Some(name.as_str()),
             arguments => NAME_KEYS.iter().find_map(|key| arguments.get(*key)?.as_str()),
@@ -45,6 +43,12 @@ fn loads(call: &ObservedToolCall, skill: &str) -> bool {
         return given.is_some_and(|given| is_name(given, skill));
     }
     !changes_files(&call.name) && mentions_path(&call.arguments, &format!("{skill}/{FILE}"))
+}
+
+/// Returns true for the name of a tool that loads a skill, such as `Skill` or `activate_skill`.
+pub fn is_skill_tool(name: &str) -> bool {
+    // Agents spell the same tool `load_skill`, `LoadSkill` or `load-skill`.
+    TOOLS.contains(&name.to_lowercase().replace(['_', '-'], "").as_str())
 }
 
 /// Returns true for the name of a tool that changes files rather than reading them.

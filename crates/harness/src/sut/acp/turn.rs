@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use agent_client_protocol::v1::schema::{
     ContentBlock, MessageId, PermissionOption, PermissionOptionKind, PromptResponse,
     RequestPermissionOutcome, RequestPermissionRequest, SelectedPermissionOutcome, SessionId,
-    SessionNotification, SessionUpdate, StopReason, ToolCall, ToolCallLocation, ToolCallUpdate,
-    ToolKind,
+    SessionNotification, SessionUpdate, StopReason, ToolCall, ToolCallContent, ToolCallLocation,
+    ToolCallUpdate, ToolKind,
 };
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
@@ -323,32 +323,45 @@ impl AgentTurn {
         if let Some(call) = self.calls.iter_mut().find(|known| known.id == id) {
             // Its title alone may be all that the agent says of the call.
             call.name.get_or_insert_with(|| "activate_skill".to_owned());
-            call.input.get_or_insert_with(|| json!({ "name": skill }));
+            if call.input.as_ref().is_none_or(is_empty_input) {
+                call.input = Some(json!({ "name": skill }));
+            }
         }
         let shown = one_line(&skill, MAX_QUOTE);
-        self.note(format!("the agent asked for, and was allowed: to load the skill {shown}"));
+        let note = format!("the agent asked for, and was allowed: to load the skill {shown}");
+        // Once for each skill, however often an agent asks.
+        if !self.notes.contains(&note) {
+            self.note(note);
+        }
         RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
     }
 
-    /// Returns the skill that a call would load and nothing else: by its input, or by a title such as
-    /// `"ferry": Knows the ferry` of Gemini CLI.
+    /// Returns the skill that a call would load and nothing else: a tool that loads skills with the name
+    /// of one, or, as Gemini CLI asks, a call without input and with a title such as `"ferry": Knows the
+    /// ferry`. Any other tool may do more with a name than load a skill.
     fn asked_skill(&self, call: &ToolCallUpdate) -> Option<&str> {
+        let fields = &call.fields;
         let known = self.calls.iter().find(|known| known.id == call.tool_call_id.to_string());
-        let kind = call.fields.kind.or_else(|| known.map(|known| known.kind)).unwrap_or_default();
-        if !matches!(kind, ToolKind::Other | ToolKind::Read | ToolKind::Think) {
+        let kind = fields.kind.or_else(|| known.map(|known| known.kind)).unwrap_or_default();
+        let mut content = fields.content.iter().flatten();
+        let changes_something = content.any(|part| !matches!(part, ToolCallContent::Content(_)));
+        if changes_something || !matches!(kind, ToolKind::Other | ToolKind::Read | ToolKind::Think)
+        {
             return None;
         }
-        let input = call.fields.raw_input.as_ref().or_else(|| known?.input.as_ref());
-        let named = match input.and_then(Value::as_object).filter(|input| !input.is_empty()) {
-            Some(input) if input.len() == 1 => {
-                ["skill", "skill_name", "name"].iter().find_map(|key| input.get(*key)?.as_str())
+        let input = fields.raw_input.as_ref().or_else(|| known?.input.as_ref());
+        let title = fields.title.as_deref().or_else(|| Some(known?.title.as_str()));
+        let named = match input {
+            Some(input) if !is_empty_input(input) => {
+                let name = fields.name.clone().or_else(|| name_in_metadata(call.meta.as_ref()));
+                let name = name.as_deref().or_else(|| known?.name.as_deref()).or(title)?;
+                // More than a name may be more than loading.
+                let input = input.as_object().filter(|input| input.len() == 1)?;
+                let mut keys = ["skill", "skill_name", "name"].iter();
+                keys.find_map(|key| input.get(*key)?.as_str())
+                    .filter(|_| check::is_skill_tool(name))
             }
-            // More than a name may be more than loading.
-            Some(_) => None,
-            None => {
-                let title = call.fields.title.as_deref()?;
-                title.strip_prefix('"')?.split_once("\": ").map(|(name, _)| name)
-            }
+            _ => title?.strip_prefix('"')?.split_once("\": ").map(|(name, _)| name),
         };
         self.skills.iter().map(String::as_str).find(|skill| Some(*skill) == named)
     }
@@ -489,6 +502,11 @@ impl AcpToolCall {
 fn is_tool_name(title: &str) -> bool {
     title.starts_with(|c: char| c.is_ascii_lowercase())
         && title.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Returns true for an input that says nothing.
+fn is_empty_input(input: &Value) -> bool {
+    input.is_null() || input.as_object().is_some_and(Map::is_empty)
 }
 
 /// Returns the protocol's name for a tool kind.
@@ -681,6 +699,16 @@ mod tests {
             (json!({ "title": "load ferry", "kind": "other" }), false),
             (json!({ "title": "x", "rawInput": { "name": "ferry", "command": "rm" } }), false),
             (json!({ "title": "\"ferry\": x", "rawInput": { "command": "rm" } }), false),
+            (json!({ "title": "\"ferry\": x", "rawInput": "rm -rf x" }), false),
+            (json!({ "title": "\"ferry\": x", "rawInput": ["rm"] }), false),
+            (json!({ "title": "\"ferry\": Knows the ferry", "rawInput": {} }), true),
+            (json!({ "title": "delete_project", "rawInput": { "name": "ferry" } }), false),
+            (
+                json!({ "title": "\"ferry\": x", "content": [
+                    { "type": "diff", "path": "/a", "newText": "b" }
+                ] }),
+                false,
+            ),
         ] {
             let mut turn = AgentTurn::default();
             turn.set_skills(vec!["ferry".to_owned()]);
