@@ -264,7 +264,8 @@ impl Target {
                 format!(
                     "sut:\n  \
                        # An agent on this machine that speaks the Agent Client Protocol: every permission that\n  \
-                       # it asks for is refused, and its calls of tools are evidence\n  \
+                       # it asks for is refused, except to load a skill of its own folder, and its calls of\n  \
+                       # tools are evidence\n  \
                        acp:\n    \
                          run: {run}\n{folder}    \
                          # Its HOME is an empty folder: it needs its key from one of these variables\n    \

@@ -47,8 +47,9 @@ impl SystemUnderTest for AcpSut {
 
     fn isolation(&self) -> Isolation {
         let mut isolation = self.program.isolation();
-        let rule = "each permission that the agent asks for is refused, and so is each file that it \
-                    wants written for it; files are read for it that it could read itself";
+        let rule = "each permission that the agent asks for is refused, except to load a skill of \
+                    its own folder, and so is each file that it wants written for it; files are \
+                    read for it that it could read itself";
         isolation.enforced.push(rule.to_owned());
         isolation
     }
