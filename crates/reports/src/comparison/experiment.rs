@@ -7,7 +7,10 @@ use super::trials;
 use crate::document::{CaseDocument, ReportDocument};
 use crate::terminal::{StatusColour, TerminalStyle};
 use crate::wording;
-use selftest_checks::check::{Check, CheckKind, CheckObservation, CheckOutcome, CheckText, decide};
+use selftest_checks::check::{
+    Check, CheckKind, CheckObservation, CheckOutcome, CheckText, decide, is_blank,
+};
+use selftest_checks::scenario::TaskStatus;
 use selftest_harness::event::SuiteRun;
 use selftest_harness::experiment::{Arm, Arms, Conclusion, ExperimentAnalysis, analyse};
 use selftest_harness::outcome::CaseStatus;
@@ -161,9 +164,10 @@ impl TreatmentEvidence {
         }
         let mut has_control = false;
         for case in control.filter(was_run) {
+            // An error without a word may follow calls that loaded the skill.
+            evidence.leaked += u32::from(loads(&check, case));
             if has_answer(case) {
                 has_control = true;
-                evidence.leaked += u32::from(loads(&check, case));
             } else {
                 silent.control += 1;
             }
@@ -230,9 +234,13 @@ impl TreatmentEvidence {
     }
 }
 
-/// Returns true if the system under test answered in the case at all.
+/// Returns true if the system under test answered in the case at all. An error without a word is no
+/// answer: so ends every trial of an agent that cannot work, with the skill or without it.
 pub(crate) fn has_answer(case: &CaseDocument) -> bool {
-    case.steps.iter().any(|step| step.reply.is_some())
+    case.steps
+        .iter()
+        .filter_map(|step| step.reply.as_ref())
+        .any(|reply| reply.status != TaskStatus::Error || !is_blank(&reply.output))
 }
 
 fn reports_calls(case: &CaseDocument) -> bool {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::TerminalStyle;
 use crate::fixture;
+use selftest_checks::scenario::TaskStatus;
 
 fn run() -> ReportDocument {
     serde_json::from_str(&fixture::rich_run().json().unwrap().unwrap()).unwrap()
@@ -88,6 +89,19 @@ fn a_report_can_be_read_again() {
     assert_eq!(read.skills[0].arms.len(), 3);
 }
 
+/// The same run, of an agent that ended every trial with an error and these words.
+fn broken(mut report: ReportDocument, words: &str) -> ReportDocument {
+    for case in &mut report.cases {
+        for reply in case.steps.iter_mut().filter_map(|step| step.reply.as_mut()) {
+            reply.status = TaskStatus::Error;
+            words.clone_into(&mut reply.output);
+        }
+        case.status = CaseStatus::SutError;
+        case.pass = Some(false);
+    }
+    report
+}
+
 /// The same run, of an agent that gave no answer in any trial.
 fn silent(mut report: ReportDocument) -> ReportDocument {
     for case in &mut report.cases {
@@ -125,6 +139,13 @@ fn an_arm_without_an_answer_is_no_arm() {
         decide(&[(SkillArm::Without, silent(answered())), (SkillArm::Here, answered())]);
     assert!(no_control.blocked.as_ref().unwrap().contains("no control"), "{no_control:?}");
     assert_eq!(no_control.outcome(), RuleOutcome::Undecided);
+    for (words, is_answer) in [("", false), (" \n", false), ("no such file", true)] {
+        let without = broken(answered(), words);
+        assert!(without.cases.iter().all(|case| has_answer(case) == is_answer), "{words:?}");
+        let found = decide(&[(SkillArm::Without, without), (SkillArm::Here, answered())]);
+        let why = found.blocked.unwrap_or_default();
+        assert_eq!(why.contains("no answer in any of"), !is_answer, "{words:?}: {why}");
+    }
     let no_base = decide(&[
         (SkillArm::Without, answered()),
         (SkillArm::Base, silent(answered())),
