@@ -68,7 +68,7 @@ pub struct PooledFinding {
     pub rounds: u32,
     /// Trials now, over all rounds.
     pub now: TrialCounts,
-    /// Trials in the baseline.
+    /// Trials of these cases in the baseline. What is tolerated depends on all cases there.
     pub before: TrialCounts,
     /// Failure rate up to which the agent counts as unchanged, 0 to 1.
     pub tolerated: f64,
@@ -77,7 +77,6 @@ pub struct PooledFinding {
 /// The test for one baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PooledTest {
-    before: TrialCounts,
     tolerated: f64,
     /// True if a case both passed and failed in the baseline.
     is_flaky: bool,
@@ -100,7 +99,7 @@ impl PooledTest {
             let trials = u64::from(before.all()) + ASSUMED_PASSES;
             upper_bound(before.failed.into(), trials, CONFIDENCE).max(reliable)
         };
-        Self { before, tolerated, is_flaky, max_rounds }
+        Self { tolerated, is_flaky, max_rounds }
     }
 
     /// Returns the failure rate that is tolerated of a single case that passed in the baseline. A
@@ -111,8 +110,14 @@ impl PooledTest {
     }
 
     /// Weighs the trials of the run, one sequence per case. `first` is the number of trials of each
-    /// case in the first round; each later round adds one. Returns `None` without cases.
-    pub fn weigh(&self, trials: &[Vec<Option<bool>>], first: usize) -> Option<PooledFinding> {
+    /// case in the first round; each later round adds one. `before` counts the trials of the same
+    /// cases in the baseline. Returns `None` without cases.
+    pub fn weigh(
+        &self,
+        trials: &[Vec<Option<bool>>],
+        before: TrialCounts,
+        first: usize,
+    ) -> Option<PooledFinding> {
         if trials.is_empty() {
             return None;
         }
@@ -123,7 +128,7 @@ impl PooledTest {
             cases: u32::try_from(trials.len()).unwrap_or(u32::MAX),
             rounds: 0,
             now: TrialCounts::default(),
-            before: self.before,
+            before,
             tolerated: self.tolerated,
         };
         let mut begin = 0;
@@ -210,11 +215,12 @@ impl BaselineGate {
         PooledTest::new(planned.map(super::baseline::BaselineCase::first_trials), self.max_rounds())
     }
 
-    /// Returns true if the case counts in the pooled test.
-    fn is_pooled(&self, trials: &TrialGroup<'_>) -> bool {
-        let BaselineStanding::Accepted(then) = self.standing(trials.first()) else { return false };
+    /// Returns the trials of the case in the baseline, if it counts in the pooled test.
+    fn pooled_before(&self, trials: &TrialGroup<'_>) -> Option<TrialCounts> {
+        let BaselineStanding::Accepted(then) = self.standing(trials.first()) else { return None };
+        let before = then.first_trials();
         // What never passed cannot fail more often.
-        then.first_trials().passed > 0 && trials.decided() > 0
+        (before.passed > 0 && trials.decided() > 0).then_some(before)
     }
 
     /// Weighs the cases that may count: all, or those that no judge decides.
@@ -223,12 +229,18 @@ impl BaselineGate {
         all: &[TrialGroup<'_>],
         may_count: impl Fn(&TrialGroup<'_>) -> bool,
     ) -> Option<PooledFinding> {
-        let pool: Vec<&TrialGroup<'_>> =
-            all.iter().filter(|trials| may_count(trials) && self.is_pooled(trials)).collect();
+        let mut pool: Vec<&TrialGroup<'_>> = Vec::new();
+        let mut before = TrialCounts::default();
+        for trials in all.iter().filter(|trials| may_count(trials)) {
+            if let Some(counts) = self.pooled_before(trials) {
+                pool.push(trials);
+                before = before.plus(counts);
+            }
+        }
         // Fewer repeats of a case, as after an interruption, would compare unequal rounds.
         let first = pool.iter().map(|trials| trials.repeats()).min()?;
         let trials: Vec<Vec<Option<bool>>> = pool.iter().map(|trials| trials.in_order()).collect();
-        self.pooled_test().weigh(&trials, first)
+        self.pooled_test().weigh(&trials, before, first)
     }
 
     /// Returns the ids of the cases that the next round of the pooled test needs; none if it is
@@ -238,7 +250,7 @@ impl BaselineGate {
         if finding.verdict != PooledVerdict::Open {
             return Vec::new();
         }
-        let pool = all.iter().filter(|trials| self.is_pooled(trials));
+        let pool = all.iter().filter(|trials| self.pooled_before(trials).is_some());
         let first = pool.clone().map(TrialGroup::repeats).min().unwrap_or_default();
         let needed = first + finding.rounds as usize;
         let short = pool.filter(|trials| trials.in_order().len() < needed);

@@ -484,7 +484,9 @@ fn the_whole_is_weighed_by_the_trials_of_comparable_cases() {
     let bad = of(6);
     assert_eq!(bad.pooled.unwrap().verdict, PooledVerdict::Worse);
     assert!(bad.beyond_chance && bad.cases.iter().all(|it| it.change == CaseChange::Regression));
-    // What was not run, or has no verdict, does not count.
+    // What was not run, or has no verdict, does not count, now or before.
+    let four = gate.finding(&run(0)[..4], &[]).pooled.unwrap();
+    assert_eq!((four.cases, four.before), (4, TrialCounts { passed: 4, failed: 0 }));
     assert_eq!(gate.finding(&run(0)[..3], &[]).pooled.map(|pooled| pooled.cases), Some(3));
     assert!(gate.finding(&[case("case-0", None)], &[]).pooled.is_none());
     let mut cases = run(0);
