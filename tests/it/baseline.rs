@@ -107,14 +107,13 @@ fn shaky(times: usize) -> Script {
 #[test]
 fn a_miss_that_then_passes_is_flaky_and_does_not_block() {
     let workspace = accepted(&["a", "b"], bad_at(&[]));
-    // It takes so many trials to tell a failure from an agent that fails now and then.
-    for (times, calls, words) in [(1, 14, "passed 6 of 6"), (2, 20, "passed 8 of 9")] {
+    for (times, calls) in [(1, 3), (2, 4)] {
         let (run, server) = gated(&workspace, shaky(times), &[]);
         let run = run.exit(0);
         let report = run.stdout_report();
         let case = report.case_of("b");
         assert_eq!(case.status(), "flaky");
-        assert!(case.reason().starts_with(&format!("failed at first, {words}")), "{case}");
+        assert!(case.reason().starts_with("failed at first, passed 1 of "), "{case}");
         assert_eq!(case.pass(), Some(false), "the rate counts the first trial");
         assert_eq!(report.counts(), [2, 1, 1, 0]);
         assert_eq!(change(&report, "b"), Some("flaky"));
@@ -128,7 +127,7 @@ fn a_miss_that_then_passes_is_flaky_and_does_not_block() {
     let _ = human
         .run()
         .exit(0)
-        .stdout_contains("FLAKY b: passed before, 6 of 7 trials now")
+        .stdout_contains("FLAKY b: passed before, 1 of 2 trials now")
         .stdout_contains("1 of 2 passed (50 %), gate passed; 1 case flaky, counted as failed");
     // Without further trials the first one counts.
     let (run, server) = gated(&workspace, shaky(1), &["--confirm=0"]);

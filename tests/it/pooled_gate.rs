@@ -70,13 +70,18 @@ fn an_agent_that_was_always_flaky_is_not_blocked_for_it() {
 
 #[test]
 fn a_single_case_that_fails_every_other_time_is_blocked() {
-    let workspace = accepted_with(&IDS[..1], 0, 1);
     let args = ["--suite", SUITE, "--gate=no_regression", "--concurrency=1"];
     // Its retry passes, so that it is flaky and no regression.
-    let server = ModelServer::script().sut(|call| answer(call.number % 2 == 1)).start();
+    let every_other = || ModelServer::script().sut(|call| answer(call.number % 2 == 1)).start();
+    // One trial in the baseline cannot tell that it was not always so.
+    let server = every_other();
+    let _ = accepted_with(&IDS[..1], 0, 1).server(&server).args(args).run().exit(0);
+    assert_eq!(server.calls(Role::Sut).len(), 2, "the case and its retry");
+    let workspace = accepted_with(&IDS[..1], 0, 10);
+    let server = every_other();
     let run = workspace.clone().server(&server).args(args).run().exit(1);
     let _ = run
-        .stdout_contains("5 of 10 trials of 1 case failed in 10 rounds, before 0 of 1")
+        .stdout_contains("5 of 10 trials of 1 case failed in 10 rounds, before 0 of 10")
         .stdout_contains("FLAKY a");
     // One failure in many trials is no reason.
     let server = ModelServer::script().sut(|call| answer(call.number != 0)).start();

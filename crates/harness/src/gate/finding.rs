@@ -104,7 +104,8 @@ pub struct GateFinding {
     /// Answers of the baseline's run that the judge of this run scored again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<Anchor>,
-    /// The test of the agent as a whole. Absent without comparable cases.
+    /// The test of the agent as a whole. Absent without comparable cases, and with fewer than four
+    /// of which the baseline shows fewer than ten trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooled: Option<PooledFinding>,
     /// Cases that changed, worst first.

@@ -23,6 +23,13 @@ use selftest_text::wording::{cases, plural};
 /// Maximum number of rounds, including the first.
 pub const MAX_ROUNDS: u32 = 10;
 
+/// Number of cases from which one trial of each in the baseline is enough.
+const MANY_CASES: usize = 4;
+
+/// Number of trials of fewer cases that the baseline has to show. A single one passes by luck: an
+/// unchanged agent that fails every other trial of one case would be blocked in one of five runs.
+const MIN_TRIALS: u32 = 10;
+
 /// Odds of failing, relative to the tolerated ones, that the test looks for: 25 % if 10 % are
 /// tolerated.
 const WORSE_ODDS: f64 = 3.0;
@@ -111,14 +118,15 @@ impl PooledTest {
 
     /// Weighs the trials of the run, one sequence per case. `first` is the number of trials of each
     /// case in the first round; each later round adds one. `before` counts the trials of the same
-    /// cases in the baseline. Returns `None` without cases.
+    /// cases in the baseline. Returns `None` without cases, or if they are few and so are their
+    /// trials in the baseline.
     pub fn weigh(
         &self,
         trials: &[Vec<Option<bool>>],
         before: TrialCounts,
         first: usize,
     ) -> Option<PooledFinding> {
-        if trials.is_empty() {
+        if trials.is_empty() || (trials.len() < MANY_CASES && before.all() < MIN_TRIALS) {
             return None;
         }
         let worse = multiplied_odds(self.tolerated, WORSE_ODDS);

@@ -200,13 +200,13 @@ fn misses_are_run_again_until_they_are_decided() {
             case("case-0", YES),
             case("case-0", None),
             trials("case-0", &[NO, NO, NO]),
+            trials("case-0", &[NO, YES]),
             broke_out("case-0"),
             case("new", NO),
         ] {
             assert_eq!(again(decided, all_ran), [""; 0]);
         }
     }
-    assert_eq!(again(trials("case-0", &[NO, YES]), false), [""; 0]);
     // All at once is no chance.
     let failed = [case("case-0", NO), case("case-1", NO), case("case-2", NO)];
     assert_eq!(to_confirm(&gate, &failed, true), [""; 0]);
@@ -470,6 +470,15 @@ fn the_agent_as_a_whole_blocks_or_leaves_open() {
 }
 
 #[test]
+fn ten_trials_in_the_baseline_are_enough_to_weigh_one_case() {
+    for (trials, weighed) in [(9, None), (10, Some(1))] {
+        let gate = gate(vec![accepted("case-0", trials, trials)]);
+        let finding = gate.finding(&[case("case-0", YES)], &[]);
+        assert_eq!(finding.pooled.map(|pooled| pooled.cases), weighed, "{trials}");
+    }
+}
+
+#[test]
 fn the_whole_is_weighed_by_the_trials_of_comparable_cases() {
     let gate = gate_of(6);
     let run = |failed: usize| -> Vec<CaseResult> {
@@ -487,13 +496,15 @@ fn the_whole_is_weighed_by_the_trials_of_comparable_cases() {
     // What was not run, or has no verdict, does not count, now or before.
     let four = gate.finding(&run(0)[..4], &[]).pooled.unwrap();
     assert_eq!((four.cases, four.before), (4, TrialCounts { passed: 4, failed: 0 }));
-    assert_eq!(gate.finding(&run(0)[..3], &[]).pooled.map(|pooled| pooled.cases), Some(3));
     assert!(gate.finding(&[case("case-0", None)], &[]).pooled.is_none());
+    // One trial of each of three cases in the baseline is too little, and so it is of three with a
+    // verdict.
+    assert!(gate.finding(&run(0)[..3], &[]).pooled.is_none());
     let mut cases = run(0);
     for case_without in &mut cases[..3] {
         *case_without = case(&case_without.scenario.id.clone(), None);
     }
-    assert_eq!(gate.finding(&cases, &[]).pooled.map(|pooled| pooled.cases), Some(3));
+    assert!(gate.finding(&cases, &[]).pooled.is_none());
     // Where the judge moved, only what no judge decides counts against the agent.
     let moved = vec![Anchor { scores: [0.9, 0.3], flipped: true }; 10];
     let charged = gate.finding(&run(6), &moved);
