@@ -9,8 +9,8 @@ use super::difference::SignificanceRule;
 use super::share::{ratio, total};
 use super::spending::CostSummary;
 use super::{
-    GradeRecord, GroupDifference, OutcomeShares, OutcomeSign, TaskDurations, TaskMeasure,
-    TaskOutcome, TruncatedList,
+    GradeRecord, GroupDifference, OutcomeShares, OutcomeSign, OutcomeState, ResultSource,
+    TaskDurations, TaskMeasure, TaskOutcome, TruncatedList,
 };
 use selftest_models::prices::ModelPrices;
 
@@ -103,6 +103,11 @@ impl ContradictedTask {
     pub(super) fn from_record(task: &GradeRecord) -> Self {
         let (session_id, title) =
             (task.session_id.clone(), task.task_summary.clone().unwrap_or_default());
+        if let OutcomeState::CheckedElsewhere { by: ResultSource::Person, .. } = task.details.state
+        {
+            // The person's word decided, whatever else was seen.
+            return Self { session_id, title, sign: None, words: String::new(), event: None };
+        }
         let failed = task.details.results.iter().find(|result| result.passed == Some(false));
         if let Some(result) = failed {
             // A verdict beside the session outranks what is in it, and has no event there.
@@ -111,7 +116,8 @@ impl ContradictedTask {
             return Self { session_id, title, sign, words, event: None };
         }
         let evidence = &task.details.outcome_evidence;
-        let against = evidence.iter().find(|one| one.sign.is_against()).or(evidence.first());
+        // Evidence for success is no reason why a task was found not done.
+        let against = evidence.iter().find(|one| one.sign.is_against());
         Self {
             session_id,
             title,
@@ -240,5 +246,27 @@ mod tests {
         let (words, file) = ("reward 0.0".to_owned(), "/job/verifier/reward.txt".to_owned());
         task.details.results = vec![TaskResult { ids: vec![], passed: Some(false), words, file }];
         assert_eq!(reason(&task), (Some(OutcomeSign::VerifierFailed), None));
+    }
+
+    #[test]
+    fn an_override_has_no_sign() {
+        use crate::grade::{ElsewhereResult, OutcomeEvidence};
+        let with = |sign: OutcomeSign| {
+            let mut task = record("a", TaskType::General, false, 3, 3);
+            let words = "cargo test".to_owned();
+            task.details.outcome_evidence = vec![OutcomeEvidence { sign, event: 4, words }];
+            task
+        };
+        let sign = |task: &GradeRecord| ContradictedTask::from_record(task).sign;
+        for passed in [OutcomeSign::TestsPassed, OutcomeSign::Claims] {
+            assert_eq!(sign(&with(passed)), None, "{passed}");
+        }
+        let mut task = with(OutcomeSign::TestsFailed);
+        assert_eq!(sign(&task), Some(OutcomeSign::TestsFailed));
+        let (by, result) = (ResultSource::Person, ElsewhereResult::Failed);
+        task.details.state = OutcomeState::CheckedElsewhere { by, result };
+        let overridden = ContradictedTask::from_record(&task);
+        assert_eq!((overridden.sign, overridden.event), (None, None));
+        assert_eq!(overridden.words, "");
     }
 }
