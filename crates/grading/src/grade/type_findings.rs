@@ -26,10 +26,12 @@ pub struct TypeFinding {
     pub task_type: TaskType,
     /// Share of its tasks that a check or a person found not done.
     pub contradicted: Proportion,
-    /// What showed it most often; absent if people overrode the grades.
+    /// What showed it most often, in at least two of these tasks; absent if people overrode the
+    /// grades, or if no two tasks share a sign.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sign: Option<OutcomeSign>,
-    /// Number of tasks with that sign.
+    /// Number of tasks with that sign. Without a sign, the number that people overrode, or 0 if no
+    /// two tasks share one.
     pub with_sign: u64,
     /// Cause of failed calls that most of these tasks met, if several did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -67,7 +69,9 @@ fn finding(task_type: TaskType, tasks: &[&GradeRecord]) -> Option<TypeFinding> {
         return None;
     }
     let signs = failed.iter().map(|task| ContradictedTask::from_record(task).sign);
-    let (sign, with_sign) = most_frequent(signs).unwrap_or_default();
+    // A sign of one task says nothing about the type.
+    let shared = most_frequent(signs).filter(|(_, tasks)| *tasks >= MIN_TASKS);
+    let (sign, with_sign) = shared.unwrap_or_default();
     let causes = failed.iter().flat_map(|task| {
         let met: BTreeSet<ErrorCause> =
             task.details.errors.iter().map(|error| error.cause).collect();
@@ -102,7 +106,8 @@ fn most_frequent<T: Ord + Copy>(all: impl Iterator<Item = T>) -> Option<(T, u64)
     counts.into_iter().max_by_key(|(one, count)| (*count, Reverse(*one)))
 }
 
-/// Returns the advice where the tasks share no cause of failed calls.
+/// Returns the advice where the tasks share no cause of failed calls. `sign` is the one that they
+/// share.
 fn advice_of(sign: Option<OutcomeSign>) -> &'static str {
     match sign {
         Some(OutcomeSign::TestsFailed) => {
@@ -166,5 +171,19 @@ mod tests {
         assert!(testing.suggestion.contains("run the tests"), "{}", testing.suggestion);
         assert_eq!(type_findings(&tasks[3..5]), []);
         assert_eq!(type_findings(&[]), []);
+    }
+
+    #[test]
+    fn a_sign_of_one_task_is_not_named() {
+        let tasks = [
+            task("a", TaskType::Debugging, Some(OutcomeSign::TestsFailed)),
+            task("b", TaskType::Debugging, Some(OutcomeSign::UserCorrects)),
+        ];
+        let tasks: Vec<&GradeRecord> = tasks.iter().collect();
+        let found = type_findings(&tasks);
+        let [debugging] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((debugging.contradicted.count, debugging.contradicted.of), (2, 2));
+        assert_eq!((debugging.sign, debugging.with_sign), (None, 0));
+        assert!(debugging.suggestion.contains("side by side"), "{}", debugging.suggestion);
     }
 }

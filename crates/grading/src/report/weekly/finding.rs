@@ -34,9 +34,14 @@ pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Er
 pub fn of_type(finding: &TypeFinding) -> String {
     let TypeFinding { contradicted, sign, with_sign, cause, with_cause, .. } = finding;
     let sign = sign.map_or("a person overrode the grade", OutcomeSign::words);
-    let cause = cause.map(|cause| format!("; {with_cause}: {cause}")).unwrap_or_default();
+    // 0 if no two of them share a sign.
+    let sign = (*with_sign > 0).then(|| format!("{with_sign}: {sign}"));
+    let cause = cause.map(|cause| format!("{with_cause}: {cause}"));
+    let shared: Vec<String> = sign.into_iter().chain(cause).collect();
+    let shared =
+        if shared.is_empty() { String::new() } else { format!(" ({})", shared.join("; ")) };
     let all = plural(contradicted.of, "task");
-    format!("{} of {all} found not done ({with_sign}: {sign}{cause})", contradicted.count)
+    format!("{} of {all} found not done{shared}", contradicted.count)
 }
 
 /// Describes the number of affected tasks and its change: `4 failed calls in 3 of
