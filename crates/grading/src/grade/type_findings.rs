@@ -33,7 +33,8 @@ pub struct TypeFinding {
     /// Number of tasks with that sign. Without a sign, the number that people overrode, or 0 if no
     /// two tasks share one.
     pub with_sign: u64,
-    /// Cause of failed calls that most of these tasks met, if several did.
+    /// Cause of failed calls that most of these tasks met: at least two, more than half of them, and
+    /// a larger share than of the type's other tasks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<ErrorCause>,
     /// Number of tasks with that cause.
@@ -62,8 +63,8 @@ pub(super) fn type_findings(tasks: &[&GradeRecord]) -> Vec<TypeFinding> {
 
 fn finding(task_type: TaskType, tasks: &[&GradeRecord]) -> Option<TypeFinding> {
     let is_contradicted = |task: &GradeRecord| task.outcome == TaskOutcome::Contradicted;
-    let failed: Vec<&GradeRecord> =
-        tasks.iter().copied().filter(|task| is_contradicted(task)).collect();
+    let (failed, others): (Vec<&GradeRecord>, Vec<&GradeRecord>) =
+        tasks.iter().copied().partition(|task| is_contradicted(task));
     let contradicted = Proportion::new(failed.len() as u64, tasks.len() as u64);
     if contradicted.count < MIN_TASKS {
         return None;
@@ -72,12 +73,7 @@ fn finding(task_type: TaskType, tasks: &[&GradeRecord]) -> Option<TypeFinding> {
     // A sign of one task says nothing about the type.
     let shared = most_frequent(signs).filter(|(_, tasks)| *tasks >= MIN_TASKS);
     let (sign, with_sign) = shared.unwrap_or_default();
-    let causes = failed.iter().flat_map(|task| {
-        let met: BTreeSet<ErrorCause> =
-            task.details.errors.iter().map(|error| error.cause).collect();
-        met.into_iter().filter(|cause| cause.advice().is_some() && !is_of_check(*cause))
-    });
-    let cause = most_frequent(causes).filter(|(_, tasks)| *tasks >= MIN_TASKS);
+    let cause = shared_cause(&failed, &others);
     let advice = cause.and_then(|(cause, _)| cause.advice());
     let sessions = patterns::matching_sessions(tasks, is_contradicted);
     Some(TypeFinding {
@@ -91,6 +87,31 @@ fn finding(task_type: TaskType, tasks: &[&GradeRecord]) -> Option<TypeFinding> {
         titles: patterns::session_titles(tasks, &sessions),
         sessions,
     })
+}
+
+/// Returns the cause with advice that most of the failed tasks met, and how many. Causes that few of
+/// them met, or as large a share of the type's other tasks, do not explain why these failed.
+fn shared_cause(failed: &[&GradeRecord], others: &[&GradeRecord]) -> Option<(ErrorCause, u64)> {
+    let met = |task: &GradeRecord, cause: ErrorCause| {
+        task.details.errors.iter().any(|error| error.cause == cause)
+    };
+    let count = |tasks: &[&GradeRecord], cause: ErrorCause| {
+        tasks.iter().filter(|task| met(task, cause)).count() as u64
+    };
+    let is_shared = |cause: ErrorCause| {
+        let (with_cause, all) = (count(failed, cause), failed.len() as u64);
+        let (others_with_cause, all_others) = (count(others, cause), others.len() as u64);
+        with_cause >= MIN_TASKS
+            && 2 * with_cause > all
+            // Compares shares without dividing. Without other tasks there is no share to exceed.
+            && (all_others == 0 || with_cause * all_others > others_with_cause * all)
+    };
+    let causes = failed.iter().flat_map(|task| {
+        let met: BTreeSet<ErrorCause> =
+            task.details.errors.iter().map(|error| error.cause).collect();
+        met.into_iter().filter(|cause| cause.advice().is_some() && !is_of_check(*cause))
+    });
+    most_frequent(causes.filter(|cause| is_shared(*cause)))
 }
 
 /// Returns true for failed checks: they are the sign of what went wrong, not its cause.
@@ -171,6 +192,38 @@ mod tests {
         assert!(testing.suggestion.contains("run the tests"), "{}", testing.suggestion);
         assert_eq!(type_findings(&tasks[3..5]), []);
         assert_eq!(type_findings(&[]), []);
+    }
+
+    #[test]
+    fn a_cause_is_named_only_if_it_sets_these_tasks_apart() {
+        // Ten tasks not done, some of which met a timeout, and four others.
+        let cause = |failed_with: usize, others_with: usize| {
+            let timed_out = |task: GradeRecord, is_met: bool| {
+                if is_met { task.failed("bash", ErrorClass::Timeout, 1, "x") } else { task }
+            };
+            let mut tasks = Vec::new();
+            for number in 0..10 {
+                let sign = Some(OutcomeSign::TestsFailed);
+                let not_done = task(&format!("failed-{number}"), TaskType::Debugging, sign);
+                tasks.push(timed_out(not_done, number < failed_with));
+            }
+            for number in 0..4 {
+                let other = task(&format!("other-{number}"), TaskType::Debugging, None);
+                tasks.push(timed_out(other, number < others_with));
+            }
+            let tasks: Vec<&GradeRecord> = tasks.iter().collect();
+            let found = type_findings(&tasks);
+            let [debugging] = &found[..] else { panic!("{found:?}") };
+            let is_about_tests = debugging.suggestion.contains("run the tests");
+            assert_eq!(is_about_tests, debugging.cause.is_none(), "{}", debugging.suggestion);
+            debugging.cause.map(|cause| (cause, debugging.with_cause))
+        };
+        assert_eq!(cause(2, 0), None, "few of them met it");
+        assert_eq!(cause(5, 0), None, "half of them is not most");
+        assert_eq!(cause(6, 0), Some((ErrorCause::Timeout, 6)));
+        assert_eq!(cause(6, 2), Some((ErrorCause::Timeout, 6)));
+        assert_eq!(cause(6, 3), None, "more of the others met it");
+        assert_eq!(cause(10, 4), None, "every task of the type met it");
     }
 
     #[test]
