@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use self::ignored::BASE_STATE;
 use super::open_code::storage;
 use super::source::SessionSource;
+use super::sqlite;
 
 mod audit;
 mod ignored;
@@ -23,10 +24,12 @@ pub use audit::{FileAudit, IgnoredFiles, audit_files};
 pub struct SessionFile {
     /// Path of the file or folder.
     pub source: SessionSource,
-    /// Size in bytes; for a folder, the sum over its event files.
+    /// Size in bytes; for a folder, the sum over its event files; for a database, with its
+    /// write-ahead log.
     pub size: u64,
     /// Last modification in nanoseconds since 1970, negative before. For a folder, that of the
-    /// newest event file. 0 if the file system does not report it.
+    /// newest event file; for a database, that of its write-ahead log if it is newer. 0 if the file
+    /// system does not report it.
     pub modified_ns: i64,
 }
 
@@ -152,8 +155,16 @@ fn check_entry(entry: &DirEntry) -> io::Result<Option<SessionFile>> {
         return combine_files(path, files).map(Some);
     }
     let metadata = entry.metadata().map_err(io::Error::other)?;
-    let source = SessionSource::File(path.to_owned());
-    Ok(Some(SessionFile { source, size: metadata.len(), modified_ns: modified(&metadata) }))
+    let (mut size, mut modified_ns) = (metadata.len(), modified(&metadata));
+    // SQLite adds new rows to the log first, leaving the database file unchanged. A root may be a
+    // database of any name.
+    if (entry.depth() == 0 || ignored::is_database(path))
+        && let Some(log) = sqlite::log_metadata(path)
+    {
+        size += log.len();
+        modified_ns = modified_ns.max(modified(&log));
+    }
+    Ok(Some(SessionFile { source: SessionSource::File(path.to_owned()), size, modified_ns }))
 }
 
 fn is_candidate(path: &Path) -> bool {
@@ -311,6 +322,42 @@ mod tests {
         let file = find_session_files(&[root.join("b/d.traj")], |problem| panic!("{problem}"));
         assert_eq!(names(root, &file), ["b/d.traj 5"]);
         assert!(find_session_files(&[], |problem| panic!("{problem}")).is_empty());
+    }
+
+    #[test]
+    fn the_log_of_a_database_counts_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["x.db", "state.db", "a.json"] {
+            write(&root, name, "12345");
+        }
+        let dated = |name: &str, seconds: u64| {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            let file = fs::File::options().write(true).open(root.join(name)).unwrap();
+            file.set_modified(at).unwrap();
+        };
+        let found = |path: PathBuf| {
+            let found = find_session_files(&[path], |problem| panic!("{problem}"));
+            let dates: Vec<i64> = found.iter().map(|one| one.modified_ns).collect();
+            (names(&root, &found), dates)
+        };
+        dated("x.db", 1000);
+        assert_eq!(found(root.join("x.db")), (vec!["x.db 5".to_owned()], vec![1_000_000_000_000]));
+        let alone = SessionSource::file(root.join("x.db"));
+        assert!(!alone.has_logged_rows());
+        for name in ["x.db", "state.db", "a.json"] {
+            write(&root, &format!("{name}-wal"), "");
+        }
+        assert!(!alone.has_logged_rows(), "an empty log has no rows");
+        for name in ["x.db", "state.db", "a.json"] {
+            write(&root, &format!("{name}-wal"), "123");
+        }
+        assert!(alone.has_logged_rows());
+        dated("x.db-wal", 2000);
+        assert_eq!(found(root.join("x.db")), (vec!["x.db 8".to_owned()], vec![2_000_000_000_000]));
+        dated("x.db-wal", 500);
+        assert_eq!(found(root.join("x.db")).1, [1_000_000_000_000], "the newer one counts");
+        assert_eq!(found(root.clone()).0, ["a.json 5", "state.db 8"]);
     }
 
     #[cfg(unix)]

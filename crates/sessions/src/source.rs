@@ -17,6 +17,7 @@ use super::digest::{DigestingReader, FileDigest};
 use super::feed::SessionFeed;
 use super::lines::{BYTE_ORDER_MARK, JsonLines, without_mark};
 use super::repaired::{RepairingReader, repair};
+use super::sqlite;
 use super::stream::JsonStream;
 use super::wire::{Each, LenientObject, each};
 
@@ -124,6 +125,17 @@ impl SessionSource {
             | SessionSource::DigestedFile(path, _)
             | SessionSource::Folder { path, .. } => path,
             SessionSource::Bytes { name, .. } => Path::new(name),
+        }
+    }
+
+    /// Returns true if the source is beside a write-ahead log with rows of a database, which its own
+    /// bytes do not show.
+    pub fn has_logged_rows(&self) -> bool {
+        match self {
+            SessionSource::File(path) | SessionSource::DigestedFile(path, _) => {
+                sqlite::log_metadata(path).is_some_and(|log| log.len() > 0)
+            }
+            SessionSource::Folder { .. } | SessionSource::Bytes { .. } => false,
         }
     }
 

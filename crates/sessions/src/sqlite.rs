@@ -2,9 +2,9 @@
 //! Columns vary by version, so only existing ones are queried.
 
 use std::borrow::Cow;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -151,9 +151,7 @@ pub(super) async fn open(
         .map_err(|_| unrecognised_error("it is cut off".to_owned()))?;
     // Byte 18 of the header is the file format write version; 2 means WAL.
     let is_logged = header[18] == 2;
-    let mut log = path.clone().into_os_string();
-    log.push("-wal");
-    let is_at_rest = is_logged && !Path::new(&log).exists();
+    let is_at_rest = is_logged && !log_path(&path).exists();
     let options = SqliteConnectOptions::new()
         .filename(&path)
         .read_only(true)
@@ -171,6 +169,18 @@ pub(super) async fn open(
         }
         other => other.map_err(damaged_error),
     }
+}
+
+fn log_path(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    path.into()
+}
+
+/// Returns the metadata of the write-ahead log of a database; `None` without one. New rows are only
+/// in the log until SQLite moves them into the database.
+pub(super) fn log_metadata(database: &Path) -> Option<Metadata> {
+    log_path(database).metadata().ok().filter(Metadata::is_file)
 }
 
 /// Connects and runs a first query, because SQLite opens the file only then.

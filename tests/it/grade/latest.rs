@@ -1,6 +1,7 @@
 //! `selftest grade latest`: which files are read, and which are not read again.
 
 use super::recording::{Recording, id};
+use super::sqlite::LogWriter;
 use crate::clock;
 use crate::databases::on_each_database;
 use crate::workspace::Workspace;
@@ -80,6 +81,41 @@ fn a_file_that_was_moved_keeps_its_session(workspace: Workspace) {
     let kept = workspace.sql("SELECT session_file FROM session_grades");
     assert!(kept[0][0].ends_with("sessions/kept.jsonl"), "{kept:?}");
     assert_eq!(workspace.run().exit(0).json()["unchanged"], 1);
+}
+
+#[test]
+fn a_session_that_is_only_in_the_log_of_a_database_is_graded() {
+    const FILE: &str = "sessions/opencode.db";
+    const SESSION: &str = r#"
+        INSERT INTO session VALUES ('SESSION', NULL, '/w', '1.0', 1795084800000, 1795084801000);
+        INSERT INTO message VALUES
+            ('SESSION-1', 'SESSION', 1, '{"role":"user","time":{"created":1795084800000}}'),
+            ('SESSION-2', 'SESSION', 2, '{"role":"assistant","time":{"created":1795084801000}}');
+        INSERT INTO part VALUES
+            ('SESSION-p1', 'SESSION-1', 'SESSION', '{"type":"text","text":"fix the login"}'),
+            ('SESSION-p2', 'SESSION-2', 'SESSION', '{"type":"text","text":"Done: it works."}');"#;
+    let workspace = Workspace::new().file(FILE, "");
+    for table in [
+        "session (id TEXT, parent_id TEXT, directory TEXT, version TEXT, time_created INTEGER, \
+         time_updated INTEGER)",
+        "message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)",
+        "part (id TEXT, message_id TEXT, session_id TEXT, data TEXT)",
+    ] {
+        let _ = workspace.sql_in(FILE, &format!("CREATE TABLE {table}"));
+    }
+    // Stays open, as in an agent that runs.
+    let mut agent = LogWriter::open(&workspace.path(FILE));
+    agent.run(&SESSION.replace("SESSION", "first"));
+    let workspace = workspace.grade(&["latest", "--json"]);
+    assert_eq!(workspace.run().exit(0).graded(), ["first"]);
+    assert_eq!(workspace.run().exit(0).json()["unchanged"], 1);
+    let bytes = || std::fs::read(workspace.path(FILE)).unwrap();
+    let before = bytes();
+    agent.run(&SESSION.replace("SESSION", "second"));
+    assert!(bytes() == before, "only the log has the second session");
+    let mut ids = workspace.run().exit(0).graded();
+    ids.sort();
+    assert_eq!(ids, ["first", "second"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The database as another program sees it.
 
+use std::path::Path;
+
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
 use tokio::runtime::{Builder, Runtime};
 
@@ -10,6 +12,31 @@ pub(crate) const DATABASE: &str = ".selftest/selftest.db";
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// A connection that leaves new rows in the write-ahead log of a database. SQLite moves them when the
+/// last connection is closed.
+pub(crate) struct LogWriter {
+    connection: SqliteConnection,
+    runtime: Runtime,
+}
+
+impl LogWriter {
+    #[track_caller]
+    pub(crate) fn open(database: &Path) -> Self {
+        let runtime = runtime();
+        let address = format!("sqlite:{}", database.display());
+        let connection = runtime.block_on(SqliteConnection::connect(&address)).unwrap();
+        let mut writer = Self { connection, runtime };
+        writer.run("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0");
+        writer
+    }
+
+    #[track_caller]
+    pub(crate) fn run(&mut self, statements: &str) {
+        let statements = sqlx::raw_sql(AssertSqlSafe(statements.to_owned()));
+        self.runtime.block_on(statements.execute(&mut self.connection)).unwrap();
+    }
 }
 
 impl Workspace {

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
 
 use tokio::sync::Semaphore;
 
@@ -400,23 +399,14 @@ struct SessionFileVersion {
     session_id: String,
     size: u64,
     modified_ns: i64,
-    /// Size and time of the `-wal` file beside a database, which contains its newest rows.
-    log: Option<(u64, u128)>,
 }
 
 impl SessionFileVersion {
     fn of(found: &SessionFile, session_id: &str) -> Self {
         let path = found.source.path().to_owned();
-        // SQLite adds new rows to the `-wal` file first, leaving the database file unchanged.
-        let mut log = path.clone().into_os_string();
-        log.push("-wal");
-        let log = std::fs::metadata(log).ok().map(|log| {
-            let modified = log.modified().ok();
-            let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-            (log.len(), since.unwrap_or_default().as_nanos())
-        });
+        // Those of a database are with its log, which contains its newest rows.
         let (size, modified_ns) = (found.size, found.modified_ns);
-        Self { path, session_id: session_id.to_owned(), size, modified_ns, log }
+        Self { path, session_id: session_id.to_owned(), size, modified_ns }
     }
 }
 
@@ -519,7 +509,7 @@ mod tests {
 
     fn identity(path: &str, size: u64) -> SessionFileVersion {
         let (path, session_id) = (path.into(), "s".to_owned());
-        SessionFileVersion { path, session_id, size, modified_ns: 1, log: None }
+        SessionFileVersion { path, session_id, size, modified_ns: 1 }
     }
 
     fn part(range: Range<u64>, events: u64) -> Arc<CachedPart> {

@@ -10,17 +10,12 @@ const EXTENSIONS: [&str; 6] = ["json", "jsonl", "ndjson", "traj", "eval", "parqu
 /// Extensions of compressed files and backups, after that of the session.
 const WRAPPED: [&str; 5] = ["gz", "zst", "zstd", "bak", "old"];
 
-/// File names that agents use for databases and histories.
-const NAMES: [&str; 8] = [
-    "state.db",
-    "opencode.db",
-    "sessions.db",
-    "crush.db",
-    "threads.db",
-    "state.vscdb",
-    "store.db",
-    ".aider.chat.history.md",
-];
+/// File names that agents use for databases.
+const DATABASES: [&str; 7] =
+    ["state.db", "opencode.db", "sessions.db", "crush.db", "threads.db", "state.vscdb", "store.db"];
+
+/// File name that Aider uses for a history.
+const CHAT_HISTORY: &str = ".aider.chat.history.md";
 
 /// State file that `OpenHands` stores beside a folder of events.
 pub(super) const BASE_STATE: &str = "base_state.json";
@@ -37,10 +32,15 @@ pub(super) fn is_beside_chats(folder: &Path) -> bool {
         && !folder.ends_with("chatSessions")
 }
 
+/// Returns true if an agent gives a database this name.
+pub(super) fn is_database(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| DATABASES.iter().any(|database| name == *database))
+}
+
 /// Returns why a file cannot hold sessions; `None` if it may.
 pub(super) fn reason(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_string_lossy();
-    if NAMES.contains(&&*name) {
+    if is_database(path) || name == CHAT_HISTORY {
         return in_workspace(path);
     }
     let is_story = || {
