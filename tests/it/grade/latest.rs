@@ -83,6 +83,18 @@ fn a_file_that_was_moved_keeps_its_session(workspace: Workspace) {
     assert_eq!(workspace.run().exit(0).json()["unchanged"], 1);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_was_moved_below_a_linked_source_keeps_its_session() {
+    let workspace = Workspace::new().session(&Recording::success(&id(1)));
+    std::os::unix::fs::symlink(workspace.path("sessions"), workspace.path("linked")).unwrap();
+    let workspace = workspace.args(["grade", "latest", "--json", "--source", "linked"]);
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+    let old = workspace.path(&format!("sessions/{}.jsonl", id(1)));
+    std::fs::rename(old, workspace.path("sessions/kept.jsonl")).unwrap();
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+}
+
 #[test]
 fn a_session_that_is_only_in_the_log_of_a_database_is_graded() {
     const FILE: &str = "sessions/opencode.db";

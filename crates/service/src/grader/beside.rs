@@ -27,12 +27,11 @@ pub(super) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Prepares for the sessions of a scan. The neighbours of a file that is itself a source are not
-    /// known: it may not be alone in its folder.
+    /// Prepares for the sessions of a scan, with canonical sources. The neighbours of a file that is
+    /// itself a source are not known: it may not be alone in its folder.
     pub(super) fn new(files: &[SessionFile], sources: &[PathBuf]) -> Self {
         let mut sessions: HashMap<PathBuf, usize> = HashMap::new();
-        let named: HashSet<PathBuf> =
-            sources.iter().filter_map(|source| source.canonicalize().ok()).collect();
+        let named: HashSet<&Path> = sources.iter().map(PathBuf::as_path).collect();
         // The paths that were found begin with a canonical source, and no link is followed below.
         let is_named = |path: &Path| named.contains(path);
         for file in files {

@@ -248,7 +248,10 @@ impl SelfGrader {
         let mut scan =
             ScanSummary { found: found.len() as u64, problems, ..ScanSummary::default() };
 
-        let mut known = KnownFilesCollector::new(&found, &self.options.sources);
+        // The walk and the database have canonical paths. A source that is gone has none.
+        let canonical = |source: &PathBuf| source.canonicalize().unwrap_or_else(|_| source.clone());
+        let sources: Vec<PathBuf> = self.options.sources.iter().map(canonical).collect();
+        let mut known = KnownFilesCollector::new(&found, &sources);
         self.store.for_each_known_file(&rules, |path, row| known.add(path, row)).await?;
         let KnownFiles { unchanged, changed, gone } = known.finish();
         if !gone.is_empty() {
@@ -257,7 +260,7 @@ impl SelfGrader {
         }
         let is_all_known = unchanged.iter().all(|is_unchanged| *is_unchanged);
         let around: &[SessionFile] = if is_all_known { &[] } else { &found };
-        let results = Arc::new(ResultFiles::new(around, &self.options.sources));
+        let results = Arc::new(ResultFiles::new(around, &sources));
         let since = self.options.since;
         let possible = found.into_iter().zip(unchanged);
         let mut files = Vec::new();

@@ -208,6 +208,7 @@ pub(super) struct KnownFilesCollector<'a> {
     found: &'a [SessionFile],
     /// Places of the files, by the name that the database has: a path that is not UTF-8 is changed.
     places: HashMap<Cow<'a, str>, usize>,
+    /// Canonical paths, as the walk and the database have them.
     sources: &'a [PathBuf],
     known: KnownFiles,
 }
