@@ -44,7 +44,7 @@ pub use parameters::{
     CheckText, CommandCheck, CommandRunCheck, FileTextCheck, OccurrenceBounds, PathGlobs,
     SimilarityCheck, ToolCallCheck, ToolNames,
 };
-pub use pattern::{CheckPattern, PatternStepsError};
+pub use pattern::{CheckPattern, PatternSearchError};
 pub use read::{CheckParseError, read, read_list};
 pub use warnings::warnings;
 

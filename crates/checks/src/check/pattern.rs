@@ -1,4 +1,6 @@
-//! Untrusted regular expressions: bounded in size when compiled, and in the time of a search.
+//! Untrusted regular expressions: bounded in size when compiled, and in the work of a search. A search
+//! that may go back is bounded both in its steps and in its text, since one step of look-around may
+//! read the whole text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,8 +17,13 @@ pub(super) const MAX_PATTERN: usize = 4096;
 /// Maximum size of a compiled pattern, and of its lazy DFA cache, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// Maximum number of steps of a search that may go back, about a tenth of a second.
+/// Maximum number of steps of a search that may go back, about a tenth of a second where each step
+/// reads little.
 const MAX_STEPS: usize = 4_000_000;
+/// Maximum length of the text of such a search, in bytes. Only going back counts as a step: what stands
+/// in `(?=.*x)` may be searched to the end of the text from every place of it, which takes time
+/// quadratic in the text without a single step.
+const MAX_STEPWISE_TEXT: usize = 64 << 10;
 
 /// Maximum number of cached compiled patterns, at about a megabyte each.
 const MAX_KEPT: usize = 64;
@@ -34,14 +41,20 @@ enum CompiledPattern {
     Stepwise(fancy_regex::Regex),
 }
 
-/// A search that took more steps than allowed: whether the pattern matches is not known.
+/// A search that was given up: whether the pattern matches is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the pattern takes too many steps on this text")]
-pub struct PatternStepsError;
+pub enum PatternSearchError {
+    /// More steps than allowed.
+    #[error("the pattern takes too many steps on this text")]
+    Steps,
+    /// A longer text than such a pattern may search.
+    #[error("the text is longer than 64 KiB, too long for look-around and back-references")]
+    LongText,
+}
 
 /// A regular expression in the syntax of the `regex` crate, with look-around and back-references as in
 /// `fancy-regex`. Searches without these take time linear in the text; with them, a bounded number of
-/// steps.
+/// steps on a text of bounded length.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CheckPattern {
@@ -92,23 +105,27 @@ impl CheckPattern {
         &self.source
     }
 
-    /// Returns the first match in a text. Fails if the search takes too many steps.
-    pub fn find<'t>(&self, text: &'t str) -> Result<Option<&'t str>, PatternStepsError> {
+    /// Returns the first match in a text. Fails if the search takes too many steps, or may take too long
+    /// on a text of this length.
+    pub fn find<'t>(&self, text: &'t str) -> Result<Option<&'t str>, PatternSearchError> {
         match &*self.compiled {
             CompiledPattern::Linear(regex) => Ok(regex.find(text).map(|found| found.as_str())),
+            CompiledPattern::Stepwise(_) if text.len() > MAX_STEPWISE_TEXT => {
+                Err(PatternSearchError::LongText)
+            }
             CompiledPattern::Stepwise(regex) => match regex.find(text) {
                 Ok(found) => Ok(found.map(|found| found.as_str())),
-                Err(_) => Err(PatternStepsError),
+                Err(_) => Err(PatternSearchError::Steps),
             },
         }
     }
 
     /// Returns the first match in the first of these texts that has one. Fails if none is found and a
-    /// search took too many steps.
+    /// search was given up.
     pub fn find_in<'t>(
         &self,
         texts: impl IntoIterator<Item = &'t str>,
-    ) -> Result<Option<&'t str>, PatternStepsError> {
+    ) -> Result<Option<&'t str>, PatternSearchError> {
         let mut searched = Ok(None);
         for text in texts {
             match self.find(text) {
@@ -172,7 +189,7 @@ impl fmt::Debug for CheckPattern {
 mod tests {
     use super::*;
 
-    fn finds(pattern: &str, text: &str) -> Result<bool, PatternStepsError> {
+    fn finds(pattern: &str, text: &str) -> Result<bool, PatternSearchError> {
         CheckPattern::new(pattern).unwrap().find(text).map(|found| found.is_some())
     }
 
@@ -200,17 +217,33 @@ mod tests {
         ] {
             assert_eq!(finds(pattern, text), Ok(wanted), "{pattern}: {text}");
         }
-        // A long text is no reason to give up.
-        assert_eq!(finds(r"(?<=a)b", &"x".repeat(1 << 20)), Ok(false));
+    }
+
+    #[test]
+    fn a_long_text_is_searched_only_in_linear_time() {
+        let long = "run ".repeat(MAX_STEPWISE_TEXT / 4);
+        assert_eq!(long.len(), MAX_STEPWISE_TEXT);
+        assert_eq!(finds(r"(?<=a)b", &long), Ok(false));
+        assert_eq!(finds(r"(?<=r)u", &long), Ok(true));
+        let longer = format!("{long}.");
+        // Even if it would be found at once: the length alone decides, so that reports are steady.
+        assert_eq!(finds(r"(?<=r)u", &longer), Err(PatternSearchError::LongText));
+        // Each `run` would read all of the text that follows.
+        let longest = "run ".repeat(1 << 18);
+        assert_eq!(finds(r"run(?=.*--json)", &longest), Err(PatternSearchError::LongText));
+        assert_eq!(finds(r"run.*--json", &longest), Ok(false));
+        let pattern = CheckPattern::new(r"(?<=a)b").unwrap();
+        assert_eq!(pattern.find_in([longer.as_str(), "ab"]), Ok(Some("b")));
+        assert_eq!(pattern.find_in([longer.as_str(), "b"]), Err(PatternSearchError::LongText));
     }
 
     #[test]
     fn a_search_without_end_is_given_up() {
         let text = format!("{}!", "a".repeat(60));
         let pattern = CheckPattern::new(r"^(?:(a+)(?!x))+$").unwrap();
-        assert_eq!(pattern.find(&text), Err(PatternStepsError));
+        assert_eq!(pattern.find(&text), Err(PatternSearchError::Steps));
         assert_eq!(pattern.find_in([text.as_str(), "aa"]), Ok(Some("aa")));
-        assert_eq!(pattern.find_in([text.as_str(), "c"]), Err(PatternStepsError));
+        assert_eq!(pattern.find_in([text.as_str(), "c"]), Err(PatternSearchError::Steps));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::answer::{compare_count, equal};
 use super::{FactStatement, quote_name, quote_text};
 use crate::check::{
     CheckObservation, CheckPattern, CheckText, CountBounds, DurationBounds, ObservedToolCall,
-    PatternStepsError, ToolCallCheck, ToolNames,
+    PatternSearchError, ToolCallCheck, ToolNames,
 };
 use crate::task_status::TaskStatus;
 use selftest_text::wording::plural;
@@ -123,7 +123,7 @@ pub(in crate::check) fn tool_called(
 fn call_matches(
     call: &ObservedToolCall,
     wanted: &ToolCallCheck,
-) -> Result<bool, PatternStepsError> {
+) -> Result<bool, PatternSearchError> {
     if let Some(pattern) = &wanted.matches {
         let whole = call.arguments.to_string();
         let mut texts = vec![whole.as_str()];
