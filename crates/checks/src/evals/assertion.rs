@@ -476,6 +476,9 @@ fn is_about_other_topic(text: &str, value: &Value) -> bool {
 /// Keys of the arguments of a tool.
 pub(super) const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "input", "parameters"];
 
+/// Keys of how often a tool is called.
+const LIMIT_KEYS: [&str; 4] = ["count", "times", "min", "max"];
+
 /// Returns the arguments of a tool, which may be stated as JSON text.
 pub(super) fn arguments_of(value: &Value) -> Option<Map<String, Value>> {
     match value {
@@ -502,6 +505,29 @@ fn tool_call(tool: &str, members: &Map<String, Value>) -> Option<Value> {
         }
     }
     Some(if call.as_object().is_some_and(|call| call.len() == 1) { json!(tool) } else { call })
+}
+
+/// Returns true if the limits of a call allow none: `count: 0`, or at most 0 and no minimum above it.
+fn excludes_calls(members: &Map<String, Value>) -> bool {
+    let limit = |key: &str| members.get(key).and_then(Value::as_u64);
+    match limit("count").or_else(|| limit("times")) {
+        Some(count) => count == 0,
+        None => limit("max") == Some(0) && limit("min").unwrap_or(0) == 0,
+    }
+}
+
+/// Returns the check that a call does not happen. Limits of 0 say the same once more: taken as limits of
+/// the call, they would be inverted with it.
+fn excluded_call(tool: &str, members: &Map<String, Value>) -> Option<Value> {
+    let mut members = members.clone();
+    members.retain(|key, value| !LIMIT_KEYS.contains(&key.as_str()) || value.as_u64() != Some(0));
+    let call = tool_call(tool, &members)?;
+    Some(if call.is_string() {
+        json!({ "tool_not_called": call })
+    } else {
+        // Another call of the tool is not forbidden.
+        json!({"not": { "tool_called": call }})
+    })
 }
 
 /// The meaning of a typed assertion.
@@ -662,20 +688,18 @@ fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> AssertionMean
             }
         }
         "tool_called" | "tool_used" | "tool_call" | "uses_tool" | "calls_tool" => {
-            match tool().and_then(|tool| tool_call(tool, members)) {
-                Some(call) => AssertionMeaning::Check(json!({ "tool_called": call })),
-                None => AssertionMeaning::Sentence,
-            }
+            let check = tool().and_then(|tool| {
+                if excludes_calls(members) {
+                    excluded_call(tool, members)
+                } else {
+                    Some(json!({ "tool_called": tool_call(tool, members)? }))
+                }
+            });
+            check.map_or(AssertionMeaning::Sentence, AssertionMeaning::Check)
         }
         "tool_not_called" | "tool_not_used" | "not_tool_called" => {
-            match tool().and_then(|tool| tool_call(tool, members)) {
-                Some(call) if call.is_string() => {
-                    AssertionMeaning::Check(json!({ "tool_not_called": call }))
-                }
-                // Another call of the tool is not forbidden.
-                Some(call) => AssertionMeaning::Check(json!({"not": { "tool_called": call }})),
-                None => AssertionMeaning::Sentence,
-            }
+            let check = tool().and_then(|tool| excluded_call(tool, members));
+            check.map_or(AssertionMeaning::Sentence, AssertionMeaning::Check)
         }
         "cmd" | "command" | "shell" | "script" | "bash" | "exec" => {
             match text_of(members, &["cmd", "command", "run", "script", "value"]) {

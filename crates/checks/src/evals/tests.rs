@@ -738,6 +738,34 @@ fn calls_of_tools_keep_their_arguments() {
     let forbidden = json!({ "type": "tool_not_called", "tool": "get", "args": { "city": "Rome" } });
     assert_eq!(typed(forbidden), Some(json!({ "not": call })));
 
+    // No call at all, said twice: the limit is not inverted with the call.
+    let none = Some(json!({ "tool_not_called": "get" }));
+    let never = Some(json!({ "not": call }));
+    let without = |more: Value| {
+        let mut assertion = with(more);
+        assertion["type"] = json!("tool_not_called");
+        assertion
+    };
+    for limit in ["count", "times", "min", "max"] {
+        assert_eq!(typed(without(json!({ limit: 0 }))), none, "{limit}");
+        let both = json!({ limit: 0, "args": { "city": "Rome" } });
+        assert_eq!(typed(without(both)), never, "{limit}");
+    }
+    assert_eq!(
+        typed(without(json!({ "count": 2 }))),
+        Some(json!({ "not": { "tool_called": { "name": "get", "min": 2, "max": 2 } } }))
+    );
+    for limit in ["count", "times", "max"] {
+        assert_eq!(typed(with(json!({ limit: 0 }))), none, "{limit}");
+        let both = json!({ limit: 0, "args": { "city": "Rome" } });
+        assert_eq!(typed(with(both)), never, "{limit}");
+    }
+    assert_eq!(
+        typed(with(json!({ "min": 0, "max": 1 }))),
+        Some(json!({ "tool_called": { "name": "get", "min": 0, "max": 1 } }))
+    );
+    assert_eq!(typed(with(json!({ "min": 1, "max": 0 }))), None, "neither");
+
     let case = json!({ "id": 1, "prompt": "Go.", "expected_calls": [
         { "name": "get", "arguments": "{\"city\": \"Rome\"}" }, { "name": "put", "arguments": "x" },
     ] });
