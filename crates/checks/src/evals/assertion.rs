@@ -474,10 +474,22 @@ fn is_about_other_topic(text: &str, value: &Value) -> bool {
 }
 
 /// Keys of the arguments of a tool.
-pub(super) const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "input", "parameters"];
+const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "input", "parameters"];
 
 /// Keys of how often a tool is called.
 const LIMIT_KEYS: [&str; 4] = ["count", "times", "min", "max"];
+
+/// Returns the arguments that a call states, as they are written. Many files fill the key of a call
+/// without arguments with an empty value.
+pub(super) fn stated_arguments(members: &Map<String, Value>) -> Option<&Value> {
+    ARGUMENT_KEYS.iter().filter_map(|key| members.get(*key)).find(|value| match value {
+        Value::Null => false,
+        Value::String(text) => !matches!(text.trim(), "" | "null" | "[]" | "{}"),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(items) => !items.is_empty(),
+        _ => true,
+    })
+}
 
 /// Returns the arguments of a tool, which may be stated as JSON text.
 pub(super) fn arguments_of(value: &Value) -> Option<Map<String, Value>> {
@@ -492,7 +504,7 @@ pub(super) fn arguments_of(value: &Value) -> Option<Map<String, Value>> {
 /// arguments cannot be read.
 fn tool_call(tool: &str, members: &Map<String, Value>) -> Option<Value> {
     let mut call = json!({ "name": tool });
-    if let Some(arguments) = ARGUMENT_KEYS.iter().find_map(|key| members.get(*key)) {
+    if let Some(arguments) = stated_arguments(members) {
         let arguments = arguments_of(arguments)?;
         if !arguments.is_empty() {
             call["arguments"] = Value::Object(arguments);

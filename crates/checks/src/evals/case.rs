@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::assertion::{self, ARGUMENT_KEYS, ParsedAssertions};
+use super::assertion::{self, ParsedAssertions};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::source::{Fields, SourceText};
 use super::{
@@ -527,7 +527,7 @@ fn calls(value: &Value, found: &mut ParsedAssertions) {
             assertion::read(call, true, found);
             continue;
         };
-        let given = ARGUMENT_KEYS.iter().find_map(|key| call.get(*key));
+        let given = call.as_object().and_then(assertion::stated_arguments);
         let check = match given.map(assertion::arguments_of) {
             Some(Some(arguments)) => {
                 serde_json::json!({"tool_called": {"name": name, "arguments": arguments}})

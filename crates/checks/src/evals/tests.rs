@@ -735,6 +735,16 @@ fn calls_of_tools_keep_their_arguments() {
     );
     // What cannot be read is not left out.
     assert_eq!(typed(with(json!({ "arguments": "city=Rome" }))), None);
+    assert_eq!(typed(with(json!({ "arguments": ["Rome"] }))), None);
+    assert_eq!(typed(with(json!({ "arguments": 0 }))), None);
+    // An empty value is no arguments, and hides none under another key.
+    let empty = [json!(null), json!(""), json!(" "), json!([]), json!("null"), json!({})];
+    for empty in &empty {
+        let bare = typed(with(json!({ "arguments": empty })));
+        assert_eq!(bare, Some(json!({ "tool_called": "get" })), "{empty}");
+        let hidden = json!({ "arguments": empty, "input": { "city": "Rome" } });
+        assert_eq!(typed(with(hidden)), Some(call.clone()), "{empty}");
+    }
     let forbidden = json!({ "type": "tool_not_called", "tool": "get", "args": { "city": "Rome" } });
     assert_eq!(typed(forbidden), Some(json!({ "not": call })));
 
@@ -774,6 +784,19 @@ fn calls_of_tools_keep_their_arguments() {
     let check = demands[0].decider.check().unwrap();
     assert_eq!(json!({ check.kind.name(): check.kind.value() }), call);
     assert!(matches!(demands[1].decider, DemandDecider::Unknown { .. }), "{demands:?}");
+
+    for empty in &empty {
+        let case = json!({ "id": 1, "prompt": "Go.", "expected_calls": [
+            { "name": "get", "arguments": empty },
+        ] });
+        let file = parse(&json!({ "evals": [case] }).to_string());
+        assert_eq!(decided(&file), [r#"{"tool_called":"get"}"#], "{empty}");
+    }
+    let case = json!({ "id": 1, "prompt": "Go.", "expected_calls": [
+        { "name": "get", "arguments": ["Rome"] },
+    ] });
+    let file = parse(&json!({ "evals": [case] }).to_string());
+    assert_eq!(decided(&file), ["unknown its arguments are no mapping"]);
 }
 
 #[test]
