@@ -74,9 +74,14 @@ pub(super) const SECRET_PATTERNS: &[SecretPattern] = &[
     shape(
         r#"(?i)(?P<before>\bauthorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{4,}"#,
     ),
-    // Other schemes: `ApiKey`, `SSWS`, `sso-key`. Words follow the name in sentences as well.
+    // Schemes with a name and a secret, however short the name is. `://` is that of an address.
     shape_with_digit(
-        r#"(?i)(?P<before>\bauthorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?[a-z][a-z0-9-]{1,24}\s+)[A-Za-z0-9._~+/=:|-]{16,}"#,
+        r#"(?i)(?P<before>\bauthorization(?:\\*["'])?[ \t]*[:=][ \t]*(?:\\*["'])?(?:sso-key|aws|sharedkey(?:lite)?|hmac[a-z0-9-]*)[ \t]+)[A-Za-z0-9._~+/=|-]+:/?[A-Za-z0-9._~+=|-][A-Za-z0-9._~+/=|-]{7,}"#,
+    ),
+    // Other schemes: `ApiKey`, `SSWS`. Words, addresses and times follow the name in sentences as well,
+    // so a colon is only in what follows a value that is long enough without it.
+    shape_with_digit(
+        r#"(?i)(?P<before>\bauthorization(?:\\*["'])?[ \t]*[:=][ \t]*(?:\\*["'])?[a-z][a-z0-9-]{1,24}[ \t]+)[A-Za-z0-9._~+/=|-]{16,}(?::/?[A-Za-z0-9._~+=|-][A-Za-z0-9._~+/=|-]*)*"#,
     ),
     // The names of cookies say nothing; one value that is long enough for a session is enough.
     shape_with_digit(
@@ -91,11 +96,15 @@ pub(super) const SECRET_PATTERNS: &[SecretPattern] = &[
     shape(
         r#"(?P<before>\bcurl\s(?:[^\n"'|]|"[^"\n]*"|'[^'\n]*')*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:)[^\s"'$\[]{3,}"#,
     ),
-    // sshpass -p value, mysql -pvalue, the lines of .netrc
+    // sshpass -p value
     shape(r#"(?P<before>\bsshpass\s+-p\s*["']?)[^\s"'$\[]{4,}"#),
+    // mysql -pvalue, where mysql is the command: containers are named so too, and their `-p` is a port.
+    // Hence no value of ports alone, such as `127.0.0.1:3306:3306`: it starts with another character, has
+    // one further on, or has no colon.
     shape_with_digit(
-        r#"(?P<before>\bmysql[a-z]*\s(?:[^\n"'|;]*?\s)?-p["']?)[^\s"'$\[-][^\s"']{5,}"#,
+        r#"(?P<before>(?:(?m:^)|[;&|($#>"'`]|\\n|\bsudo[ \t](?:-[^\n;&|]*[ \t])?|\bexec[ \t](?:[^\n;&|]*[ \t])?|[ \t]--[ \t])[ \t]*(?:/[a-z/]*bin/)?mysql[a-z]*\s(?:[^\n"'|;]*?\s)?-p["']?)(?:[^\s"'$\[0-9.:-][^\s"']{5,}|[0-9.:]+[^\s"'0-9.:][^\s"']+|[0-9.][^\s"':]{5,})(?P<after>[\s"']|\z)"#,
     ),
+    // the lines of .netrc
     shape(r"(?P<before>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)[^\s\[]\S{3,}"),
     shape_with_digit(
         r#"(?i)(?P<before>\s--?[a-z-]*(?:password|passwd|token|secret|api-?key)(?:\s+|=)["']?)[^\s"'$<\[{(-][^\s"']{5,}"#,
