@@ -37,6 +37,8 @@ const MIN_ENTROPY: f64 = 2.5;
 enum SecretPosition {
     /// The secret contains the keyword at this offset in bytes.
     Token { back: usize },
+    /// The secret begins with the keyword and has a digit, where names begin with it as well.
+    MixedToken,
     /// The value of a name that contains the keyword.
     NamedValue,
     /// A value somewhere around the keyword.
@@ -88,11 +90,12 @@ static TABLE: LazyLock<RuleTable> = LazyLock::new(|| {
         PUBLISHED_RULES.lines().chain(OWN_RULES.lines()).filter(|line| !line.starts_with('#'))
     {
         let [_, kind, keywords, pattern, entropy] = parse_columns(line);
-        let exact = kind == "token" && !pattern.starts_with("(?i)");
+        let exact = matches!(kind, "token" | "mixed") && !pattern.starts_with("(?i)");
         for keyword in keywords.split(',') {
             let (keyword, back) = keyword.split_once('@').unwrap_or((keyword, "0"));
             let kind = match kind {
                 "token" => SecretPosition::Token { back: back.parse().expect("a number of bytes") },
+                "mixed" => SecretPosition::MixedToken,
                 "named" => SecretPosition::NamedValue,
                 "near" => SecretPosition::Near,
                 _ => SecretPosition::Generic,
@@ -144,6 +147,7 @@ pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
                     SecretPosition::Token { back } => {
                         found.extend(find_token(text, &here, back, rule));
                     }
+                    SecretPosition::MixedToken => found.extend(find_mixed_token(text, &here, rule)),
                     SecretPosition::NamedValue => found.extend(find_named(text, &here, rule)),
                     SecretPosition::Near => find_nearby(text, &here, rule, &mut found),
                     SecretPosition::Generic => found.extend(find_generic(text, &here, rule)),
@@ -213,6 +217,19 @@ fn find_token(
     // If the token is longer than the rule allows, it is removed as a whole, with no remainder.
     let more = text[end..].bytes().take_while(|byte| is_token_byte(*byte)).count();
     Some(start..end + more)
+}
+
+/// Returns the range of a token that begins with the keyword, if it has a digit behind that. A digit in
+/// what follows the token does not count.
+fn find_mixed_token(
+    text: &str,
+    keyword: &Range<usize>,
+    rule: &RedactionRule,
+) -> Option<Range<usize>> {
+    let range = find_token(text, keyword, 0, rule)?;
+    let token = rule.regex(true).find(&text[range.clone()])?;
+    let mut behind = token.as_str().bytes().skip(keyword.len());
+    behind.any(|byte| byte.is_ascii_digit()).then_some(range)
 }
 
 /// Returns the range of the value of a name that contains the keyword.
@@ -417,6 +434,24 @@ mod tests {
         assert_eq!(find("ab@123456"), None, "there is nothing before");
         assert_eq!(find("äb@123456"), None, "nothing that fits");
         assert_eq!(find("äab@123456"), None, "within a character");
+    }
+
+    #[test]
+    fn a_token_like_a_name_has_a_digit_and_a_length() {
+        let find = |key: &str| find_secrets(&format!("use {key}, now"));
+        // The keys of Mollie: thirty characters.
+        assert_eq!(find("test_a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5"), [4..39]);
+        assert_eq!(find("live_a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5"), [4..39]);
+        for name in [
+            "test_shouldReturnErrorWhenInputMissing",
+            "test_shouldReturnErrorWhenInputMiss",
+            "test_shouldReturnErrorWhenInputMiss-2",
+            "test_shouldReturnError404WhenInputMissing",
+            "test_shouldReturnError404WhenInputM_is",
+            "test_shouldReturnError404When",
+        ] {
+            assert_eq!(find(name), [0..0; 0], "{name}");
+        }
     }
 
     #[test]
