@@ -8,7 +8,7 @@ use std::fs;
 use std::ops::{Bound, RangeBounds};
 use std::process::ExitCode;
 
-use jiff::Zoned;
+use jiff::tz::TimeZone;
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
 /// The line above the rows, which stay in the order of the benchmarks' names.
@@ -48,14 +48,14 @@ impl Measurements {
     pub(crate) fn finish(self) -> ExitCode {
         if std::env::var_os("SELFTEST_BENCH_WRITE").is_some() {
             let text = fs::read_to_string(TABLE).unwrap();
-            fs::write(TABLE, self.into_table(&text, &circumstances())).unwrap();
+            fs::write(TABLE, self.update_table(&text, &circumstances())).unwrap();
             return ExitCode::SUCCESS;
         }
         if self.are_within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
     /// Replaces the rows of this benchmark.
-    fn into_table(&self, text: &str, circumstances: &str) -> String {
+    fn update_table(&self, text: &str, circumstances: &str) -> String {
         let (above, rest) = text.split_once(HEAD).unwrap();
         let (rows, below) = rest.split_once("\n\n").unwrap();
         let mut all = BTreeMap::<&str, Vec<String>>::new();
@@ -84,7 +84,7 @@ fn circumstances() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     format!(
         "{}, `{}`, {cores} cores of {processor}, load {}",
-        Zoned::now().strftime("%-d %B %Y"),
+        selftest_clock::now().to_zoned(TimeZone::UTC).strftime("%-d %B %Y"),
         profile.unwrap_or_default().display(),
         load.split(' ').next().unwrap_or("?"),
     )

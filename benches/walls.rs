@@ -75,7 +75,7 @@ fn digests(folder: &Path) -> bool {
     };
     let (mut whole, mut again, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        plain.push(took(&by_path));
+        plain.push(took(by_path));
         let started = Instant::now();
         workspace = workspace.with_new_baseline();
         whole.push(started.elapsed());

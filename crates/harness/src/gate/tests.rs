@@ -375,7 +375,9 @@ fn gated(change: CaseChange, passed: u32, decided: u32) -> GatedCase {
 
 fn summary(cases: &[CaseResult]) -> RunSummary {
     let mut summary = RunSummary::default();
-    cases.iter().for_each(|case| summary.add(case));
+    for case in cases {
+        summary.add(case);
+    }
     summary
 }
 
@@ -394,9 +396,9 @@ fn what_a_run_comes_to() {
     let (some, both) = (GateMode::NoRegression, GateMode::Both);
     let (yes, no, none) = (case("a", YES), case("a", NO), case("a", None));
     let end = RunEnding::Complete;
-    assert_eq!(of(some, &[], &[yes.clone()], end), RunOutcome::Passed);
+    assert_eq!(of(some, &[], std::slice::from_ref(&yes), end), RunOutcome::Passed);
     assert_eq!(of(some, &[], &[], end), RunOutcome::NothingRan);
-    let interrupted = of(some, &[], &[yes.clone()], RunEnding::Interrupted);
+    let interrupted = of(some, &[], std::slice::from_ref(&yes), RunEnding::Interrupted);
     assert_eq!(interrupted, RunOutcome::Interrupted);
     for (change, passed, expected, in_both) in [
         (CaseChange::Regression, 0, RunOutcome::Failed, RunOutcome::Failed),
@@ -411,11 +413,19 @@ fn what_a_run_comes_to() {
         (CaseChange::Fixed, 1, RunOutcome::Passed, RunOutcome::Passed),
     ] {
         let changes = [gated(change, passed, 1)];
-        assert_eq!(of(some, &changes, &[no.clone()], end), expected, "{change:?} {passed}");
-        assert_eq!(of(both, &changes, &[no.clone()], end), in_both, "{change:?} {passed}");
+        assert_eq!(
+            of(some, &changes, std::slice::from_ref(&no), end),
+            expected,
+            "{change:?} {passed}"
+        );
+        assert_eq!(
+            of(both, &changes, std::slice::from_ref(&no), end),
+            in_both,
+            "{change:?} {passed}"
+        );
     }
     // Cases without a verdict that did not pass before either.
-    assert_eq!(of(some, &[], &[none.clone()], end), RunOutcome::Passed);
+    assert_eq!(of(some, &[], std::slice::from_ref(&none), end), RunOutcome::Passed);
     assert_eq!(of(both, &[], &[none], end), RunOutcome::Inconclusive);
     // Cases that were not run.
     let why = "gone".to_owned();

@@ -64,8 +64,7 @@ fn simulate(before: &[TrialCounts], failing: &[f64], dice: &mut Dice) -> Simulat
         let (passed, decided) = (passed(&trials[case]), count(&trials[case]));
         is_blocked |= rule.weigh(passed, decided, false) == RegressionVerdict::Regression;
     }
-    let pooled: Vec<usize> =
-        (0..before.len()).filter(|case| before[*case].passed > 0).collect();
+    let pooled: Vec<usize> = (0..before.len()).filter(|case| before[*case].passed > 0).collect();
     let weighed = pooled.iter().fold(TrialCounts::default(), |sum, case| sum.plus(before[*case]));
     while !is_blocked {
         let pool: Vec<Vec<Option<bool>>> =
