@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::objection::RequestWords;
-use super::sentences;
+use super::{good_news, sentences};
 use crate::english;
 
 /// Longest sentences that are read as a report and as an order in passing, in words.
@@ -19,10 +19,13 @@ const ALSO: &str = r"^(?:(?:and|but|now|so|also|well|ok|okay|hmm+|hm|no|nope|ah|
 /// Adverbs between a verb and what it says.
 const ADVERBS: &str = r"(?:still|now|just|all|also|completely|totally|a bit|a little|kind of|kinda|really|slightly|way|far|even|again|always|only|pretty much|exactly|basically|suddenly|currently)";
 
+/// What work may be too much of: *too small*, but not *too good*.
+const EXCESS: &str = "(?:small|big|large|long|short|slow|fast|wide|narrow|high|low|dark|bright|light|pale|much|many|few|little|complicated|complex|verbose|wordy|loud|quiet|early|late|close|far|tall|thin|thick|vague|strict|aggressive|generic|noisy|tight|cramped|heavy|crowded|busy|tiny|huge|formal|technical|hard|easy)";
+
 /// What a person says of work that is wrong, after *is*, *looks* and the like.
 static IS_WRONG: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"(?:\b(?:is|are|was|were|am|looks?|seems?|feels?|sounds?|got|gets|stays?|comes out|came out|appears?|became)|'s|'re)(?: to be)?(?: {ADVERBS})*? (?:missing|gone|lost|empty|blank|broken|misaligned|cut off|clipped|cropped|overlapping|off|weird|ugly|(?:the|all the) (?:same|wrong)|identical|unchanged|not there|nowhere|duplicated|doubled|stuck|frozen|unreadable|hidden|invisible|too [a-z]+|slower|worse|wrong|incorrect|incomplete|inconsistent|reversed|upside down|unusable|failing|crashing|flickering|hard to (?:read|see)|still (?:in|on|at|there|using|visible|showing|listed|present|not)|in the wrong|out of (?:order|place|sync))\b"
+        r"(?:\b(?:is|are|was|were|am|looks?|seems?|feels?|sounds?|got|gets|stays?|comes out|came out|appears?|became)|'s|'re)(?: to be)?(?: {ADVERBS})*? (?:missing|gone|lost|empty|blank|broken|misaligned|cut off|clipped|cropped|overlapping|off|weird|ugly|(?:the|all the) (?:same|wrong)|identical|unchanged|not there|nowhere|duplicated|doubled|stuck|frozen|unreadable|hidden|invisible|too {EXCESS}|slower|worse|wrong|incorrect|incomplete|inconsistent|reversed|upside down|unusable|failing|crashing|flickering|hard to (?:read|see)|still (?:in|on|at|there|using|visible|showing|listed|present|not)|in the wrong|out of (?:order|place|sync))\b"
     ))
 });
 /// What the work does wrong, said without *is*.
@@ -46,7 +49,7 @@ static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
         format!(r"{ALSO}(?:none|neither|nothing|not one|not a single one)\b(?: of)?(?: [a-z']+){{0,5}} (?:show|appl|work|chang|visible|happen|load|sav|updat|appear|different|there|render|fixed|done|new)[a-z]*\b"),
         format!(r"{ALSO}(?:i (?:see|notice|get) )?no (?:difference|effect|change|improvement|changes|visible change|visible changes|output|response|result)\b"),
         // The same as before, or worse.
-        r"\b(?:slower|worse|longer|bigger|larger|uglier|less [a-z]+) than (?:before|it was)\b|\b(?:same|exactly) as before\b|\btwice as (?:long|slow)\b|\b(?:back|like|as) (?:to )?(?:square one|it was before)\b".to_owned(),
+        r"\b(?:slower|worse|longer|uglier) than (?:before|it was)\b|\b(?:same|exactly) as before[.! ]*$|\btwice as (?:long|slow)\b|\b(?:back|like|as) (?:to )?(?:square one|it was before)\b".to_owned(),
         format!(r"{ALSO}(?:still |it |this |they |all |everything |that )*(?:looks?|sounds?|seems?|feels?|behaves?) (?:{ADVERBS} )*(?:the same|identical|unchanged|off|wrong|weird|broken|terrible|ugly|worse|empty|blank|bad|like (?:shit|crap|garbage|before))\b"),
         // What is lost.
         format!(r"{ALSO}(?:it|that|this|which|you|your (?:change|fix|commit|edit|migration|refactor|update)) (?:just |also |completely |now |has |have )*(?:lost|broke|broken|deleted|removed|wiped|killed|dropped|overwrote|erased|ruined|undid|duplicated|messed|hides|hid|breaks|deletes|removes|overwrites|duplicates)\b"),
@@ -58,7 +61,7 @@ static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
         format!(r"{ALSO}(?:i'm |im |i am |i |we |we're |it |this |that |still |always )*(?:getting|got|get|gets|seeing|gives?|gave|throws?|threw|returns?|returned|shows?|says?|having)(?: me| us)?\b.{{0,60}}\b(?:errors?|exception|crash|[45]\d\d|undefined|null|nan|traceback|failed|blank page|white screen|nothing)\b"),
         format!(r"{ALSO}(?:(?:new|another|different|same|now an?|some) )?errors? (?:when|on|in|after|while|again|still|now|during|at)\b"),
         format!(r"{ALSO}(?:http )?[45]\d\d(?: error| errors)?(?: (?:on|for|when|every|from|now|in|at|again|after)\b|[.!,]|\s*$)"),
-        format!(r"{ALSO}now (?:the |my |our |it |it's |its |there |there's |i |we |all |every|some |none |nothing )(?:.*\b)?(?:errors?|fails?|failing|broken|crash[a-z]*|nothing|wrong|missing|gone|not|no|no longer|doesn't|isn't|can't|won't|don't|aren't|stuck|empty|blank|twice|duplicated?)\b"),
+        format!(r"{ALSO}now (?:the |my |our |it |it's |its |there |there's |i |we |all |every|some |none |nothing )(?:.*\b)?(?:fails|crash(?:es|ed)|no longer|doesn't|isn't|can't|won't|don't|aren't|(?:is|are|it's|its|gets?|got|looks?|shows?|seems?|has|was|there's) (?:[a-z']+ ){{0,3}}?(?:failing|broken|nothing|wrong|missing|gone|not|no|stuck|empty|blank|twice|duplicated?)|(?:gives?|throws?|gets?|getting|see|seeing|returns?) (?:me |us )?(?:an? |the same |this |these |another |new |lots of )?(?:[a-z]+ ){{0,2}}?errors?)\b"),
         r"\b(?:builds?|ci|pipelines?|tests?) (?:is|are|went|goes|turned|gone) (?:all |still |now |completely )*red\b".to_owned(),
         // Good so far, but …
         format!(r"\bbut (?:now )?{subject} (?:still |just |also |now |only )*(?:stays?|remains?|keeps?|doesn't|doesnt|does not|don't|dont|do not|didn't|isn't|is not|aren't|are not|wasn't|won't|can't|cannot|no|not|has no|have no|no longer|never|nothing|missing|only|looks?|overlaps?|fails?|crashes|breaks?|disappears?|is (?:still|too|missing|gone|wrong|empty|broken|now)|are (?:still|too|missing|gone|wrong|empty|broken|now))\b"),
@@ -68,13 +71,13 @@ static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
         // What it should have been.
         format!(r"{ALSO}(?:it|this|that|they|there|these|those) (?:should(?:n't| not|nt)|(?:was|were|is|are)(?:n't| not)? supposed to|should have|should've|must not|mustn't)\b"),
         format!(r"{ALSO}(?:you )?(?:should(?:n't| not)? have|should've|shouldn't've)\b"),
-        format!(r"{ALSO}(?:i|we) (?:don't|do not|dont|didn't|did not) (?:want|need|like) (?:to|the|that|this|an?|it|any|you|your|these|those|them)\b"),
+        format!(r"{ALSO}(?:i|we) (?:(?:don't|do not|dont|didn't|did not) (?:want|like) to\b|(?:don't|do not|dont|didn't|did not) (?:want|need|like) (?:the|that|this|an?|it|any|you|your|these|those|them)\b)"),
         format!(r"{ALSO}you (?:can't|cannot|can not|shouldn't|should not|aren't supposed|are not supposed|weren't supposed|must not|mustn't)\b"),
-        format!(r"{ALSO}i (?:already|just|literally|clearly) (?:said|told|asked|gave|pasted|provided|did (?:that|this|it)|tried (?:that|this|it))\b"),
-        format!(r"{ALSO}(?:another|new|same|different|more) (?:[a-z]+ )?(?:errors?|issues?|problems?|bugs?)\b"),
-        r"[,;.] (?:but )?i (?:said|asked for|wanted|meant|specified|told you)\b".to_owned(),
-        format!(r"{ALSO}(?:way |far |much |still |a bit |a little |kinda )*too (?:[a-z]+)\b"),
-        format!(r"{ALSO}(?:almost|close|not quite|nearly|not exactly)[,.! ]+(?:but|it|the|there|still|not|you|right|what|this|that)\b"),
+        format!(r"{ALSO}i (?:(?:already|just|literally|clearly) (?:said|told you|asked (?:you|for))|already (?:gave|pasted|provided|did (?:that|this|it)|tried (?:that|this|it)))\b"),
+        format!(r"{ALSO}(?:another|new|same|different) (?:[a-z]+ )?(?:errors?(?::|[.,!]|\s*$)|(?:errors?|issue|problem|bug)(?:[.,!]|\s*$| (?:now|again|when|on|in|after|with|here)\b))"),
+        r"[,;.] (?:but )?i (?:said|asked for|meant|specified|told you)\b".to_owned(),
+        format!(r"{ALSO}(?:way |far |much |still |a bit |a little |kinda )*too (?:{EXCESS}(?:[,.!]|\s*$| (?:now|still|for|on)\b)|(?:many|much) [a-z]+[.! ]*$)"),
+        format!(r"{ALSO}(?:(?:almost|not quite|nearly|not exactly)(?:, (?:but|it|the|still|not|you|this|that)| (?:right|what|but))|close, (?:but|not|still))\b"),
         format!(r"{ALSO}wrong [a-z]+[.! ]*$"),
     ];
     english::regex(&alternatives.join("|"))
@@ -96,25 +99,37 @@ static PRAISES: LazyLock<Regex> = LazyLock::new(|| {
 /// Questions that are reproaches.
 static ASKS_WHY: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"{ALSO}(?:why|how come) (?:(?:is|are) (?:there|it|this|that|they|the [a-z'-]+(?: [a-z'-]+)?) (?:still|now|so|not|missing|empty|gone|broken|a new|an?|two|no|failing|using|all|only)\b|(?:isn't|isnt|aren't|arent|doesn't|doesnt|don't|dont|didn't|can't|cant|won't|is it not|does it not)\b|(?:does|do|did) (?:it|this|that|they|the [a-z'-]+(?: [a-z'-]+)?) (?:still|now|not|only|always)\b)|{ALSO}(?:where (?:did|has|have) .* (?:go|gone)\b|what happened to)|{ALSO}did you (?:even|actually|really|forget|break|miss|skip|not)\b|{ALSO}(?:shouldn't|wasn't|isn't|weren't) (?:it|this|that|there|they|you) (?:supposed|be|have|also be|meant)\b"
+        r"{ALSO}(?:why|how come) (?:(?:is|are) (?:there|it|this|that|they|the [a-z'-]+(?: [a-z'-]+)?) (?:still|now|so|not|missing|empty|gone|broken|a new|no|failing)\b|(?:isn't|isnt|aren't|arent|doesn't|doesnt|don't|dont|didn't|can't|cant|won't|is it not|does it not)\b|(?:does|do|did) (?:it|this|that|they|the [a-z'-]+(?: [a-z'-]+)?) (?:still|now|not|always)\b)|{ALSO}(?:where (?:did|has|have) .* (?:go|gone)\b|what happened to)|{ALSO}did you (?:even|actually|really|forget|break|miss|skip|not)\b|{ALSO}(?:shouldn't|wasn't|isn't|weren't) (?:it|this|that|there|they|you) (?:supposed|be|have|also be|meant)\b"
     ))
 });
 /// What happens when the person tries it: *when i click save nothing happens*.
 static WHEN_I: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"{ALSO}(?:when(?:ever)?|if|after|once|every time|as soon as) (?:i|you|we)\b.*\b(?:nothing (?:happens|shows|changes)|errors?|crash(?:es|ed)?|fails?|doesn't|doesnt|does not|isn't|is not|won't|goes (?:blank|back|away|to)|disappears?|stays?|freezes?|hangs?|breaks?|[45]\d\d|undefined|it (?:still|just|only|shows|says|goes|gives|jumps|resets|opens|closes)|gets? (?:stuck|lost|cut)|missing|gone|empty|blank|wrong)\b"
+        r"{ALSO}(?:when(?:ever)?|if|after|every time|as soon as) (?:i|we)\b.*\b(?:nothing (?:happens|shows|changes)|errors?|crash(?:es|ed)?|fails?|doesn't|doesnt|does not|isn't|is not|won't|goes (?:blank|back|away|to)|disappears?|stays?|freezes?|hangs?|breaks?|[45]\d\d|undefined|it (?:still|just|only|shows|says|goes|gives|jumps|resets|opens|closes)|gets? (?:stuck|lost|cut)|missing|gone|empty|blank|wrong)\b"
     ))
+});
+/// Main clauses that order or announce something: *if i find errors, fix them*.
+static MAIN_ORDERS: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:then |please |just |also )*(?:fix|commit|retry|restart|stop|log|skip|ignore|wait|tell|show|add|make|do|don't|run|rerun|use|write|report|open|close|remove|delete|continue|let|please|you can|you should|could you|can you|i'll|i will|we'll|we will|we can|i can|i'd|i want)\b",
+    )
 });
 /// Doubt, and a call to stop.
 static DOUBTS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"{ALSO}(?:are you sure|i don't think (?:so|that's|that is|this is|it's|it is|you)|that can't be right|what (?:did you just do|have you done|is going on|the (?:hell|heck|fuck) ))\b|^(?:wait|hold on|hang on)[,.! ]+(?:no|what|why|that|you|this|it|don't|stop|isn't|shouldn't|i|the)\b"
+        r"{ALSO}(?:are you sure|i don't think (?:so|(?:that's|that is|this is) (?:right|correct|true|it)|(?:that|this|it) (?:works|worked))\b|that can't be right|what (?:did you just do|have you done|is going on|the (?:hell|heck|fuck) ))\b|^(?:wait|hold on|hang on)[,.! ]+(?:no|why|don't|stop|isn't|shouldn't|what (?:did|are) you|you(?:'re| are| just| did| didn't| deleted| removed| broke| changed))\b|^(?:wait|hold on|hang on)[,.! ]+what[.! ]*$"
     ))
 });
 /// The same asked for once more in words.
 static RETRIES: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"{ALSO}(?:(?:can|could|would) you )?(?:please |pls )?(?:re-?try|try (?:it |that |this |once )?(?:again|more)|redo|re-?do|do (?:it|that|this) (?:again|over|properly|right)|(?:check|look|read|verify) (?:at )?(?:it |that |this |the [a-z]+ )?again|look closer|as i (?:said|asked|told you)|like i (?:said|asked|told you)|do (?:what|as) i (?:asked|said))\b"
+        r"{ALSO}(?:(?:can|could|would) you )?(?:please |pls )?(?:re-?do (?:it|that|this)|do (?:it|that|this) (?:again|over|properly|right)|(?:check|look|read|verify) (?:at )?(?:it |that |this |the [a-z]+ )?again|look closer|as i (?:said|asked|told you)|like i (?:said|asked|told you)|do (?:what|as) i (?:asked|said))\b"
+    ))
+});
+/// The same in a first sentence; in a later one, something was mended in between.
+static TRIES_AGAIN: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(&format!(
+        r"{ALSO}(?:(?:can|could|would) you )?(?:please |pls )?(?:re-?try(?: (?:it|that|this))?|try (?:it |that |this |once )?again)[,.! ]*(?:please)?[.! ]*$"
     ))
 });
 /// A short order that ends in *instead* or *not just this*.
@@ -123,7 +138,7 @@ static INSTEAD: LazyLock<Regex> = LazyLock::new(|| {
         r"\b(?:instead|instead of (?:that|this|it)|, not (?:just|only) (?:the |in |in the )?[a-z0-9_./-]+)[.! ]*$",
     )
 });
-/// *not pytest, we use unittest*
+/// *not pytest, we use unittest*: an objection unless the agent had asked.
 static NOT_BUT: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
         r"{ALSO}not ([a-z0-9_./'-]+)(?: [a-z0-9_./'-]+){{0,2}}[,;.] (?:we|use|i|it|it's|the|just|please|that's|this|only)\b"
@@ -140,7 +155,7 @@ const NOT_HARMLESS: &str = "sure yet now bad really necessarily urgent important
 /// Suppositions, questions and orders, in which nothing is reported.
 static ASKS: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"^(?:(?:and|also|then|next|now|ok|okay|please|pls|great|perfect|nice|cool|good|yes|yeah|thanks)[,.! ]+)*(?:if|when|whenever|unless|until|once|suppose|should|what|how|which|who|can|could|would|will|is|are|does|do|did|was|were|has|have|make|ensure|let's|let|lets|i(?:'d| would) like|i want|i need|we need|we want|add|write|create|implement|check|show|tell|explain|please|update|change|use|handle|move|rename|run|build|find|give|look|see|review|investigate|set|keep|put|return|print|test|document|describe|list|replace|try|help|ask|refactor|turn|allow|support|migrate|convert|next|go|commit|push|deploy|open|fix|remove|delete|do|for|to|maybe|perhaps|imagine|assume|where is|where are|in case|rather)\b",
+        r"^(?:(?:and|also|then|next|now|ok|okay|please|pls|great|perfect|nice|cool|good|yes|yeah|thanks)[,.! ]+)*(?:if|when|whenever|unless|until|once|suppose|should|what|how|which|who|can|could|would|will|is|are|does|do|did|was|were|has|have|make|ensure|let's|let|lets|i(?:'d| would) like|i want|i need|we need|we want|add|write|create|implement|check|show|tell|explain|please|update|change|use|handle|move|rename|run|build|find|give|look|see|review|investigate|set|keep|put|return|print|test|document|describe|list|replace|try|help|ask|refactor|turn|allow|support|migrate|convert|next|errors? [a-z ]*(?:should|must|need)|go|commit|push|deploy|open|fix|remove|delete|do|for|to|maybe|perhaps|imagine|assume|where is|where are|in case|rather)\b",
     )
 });
 /// Statements about the work that begin like an order: *build is red*.
@@ -156,20 +171,26 @@ static SUBORDINATES: LazyLock<Regex> = LazyLock::new(|| {
 /// Statements about something else than the work.
 static IS_ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"\b(?:still (?:running|in progress|open|pending|valid|needed|useful|fine|ok|okay|good|to|waiting|building|true|possible|going)|is (?:fine|ok|okay)|that's (?:fine|ok|okay|good|great)|last (?:week|month|year|night)|yesterday|earlier today|by the way|btw|not sure|see why not|no (?:problem|complaints|worries|rush|objections?|hurry|issues?)|too (?:late|much trouble|early)|should be (?:fine|enough|ok)|wondering|in (?:case|theory))\b",
+        r"\b(?:still (?:running|in progress|open|pending|valid|needed|useful|fine|ok|okay|good|to|waiting|building|true|possible|going)|is (?:fine|ok|okay)|that's (?:fine|ok|okay|good|great)|last (?:week|month|year|night)|yesterday|earlier today|by the way|btw|not sure|see why not|no (?:problem|complaints|worries|rush|objections?|hurry|issues?)|too (?:late|much trouble|early)|should be (?:fine|enough|ok)|wondering|in (?:case|theory)|nothing (?:else|more|left)|(?:changes?|output|response|results?) (?:is |are )?(?:needed|required|necessary|please)|should(?:n't| not) (?:be|cause|take|have) (?:an?|any|too|long|much)|(?:it|this|that|they) should (?:also|then)|but (?:fine|ok|okay|good enough))\b",
     )
 });
 
-/// Lines that programs write when they fail, anywhere in a text.
+/// Lines that programs begin like this when they fail.
+static ERROR_LINE: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"(?m)^\W*(?:\S+[:>] +){0,3}(?:(?:fatal |uncaught |unhandled |compile |build |runtime |server |internal |an? )?(?:[a-z.]*error|[a-z.]*exception|panic|failure)(?:[:\[({!]| [a-z-]*\d| at |\s*$)|fatal:|traceback\b|failed(?: to\b|:| with\b| [\w/.]+::|\s*$)|err!|npm err|cannot [a-z]+|could not [a-z]+|\S+: (?:command not found|no such file|permission denied))",
+    )
+});
+/// What programs write when they fail, anywhere in a text.
 static ERROR_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"(?m)^\W*(?:\S+[:>] +){0,3}(?:(?:fatal |uncaught |unhandled |compile |build |runtime |server |internal |an? )?(?:error|exception|panic|failure)\b|fatal:|traceback|failed\b|err!|cannot |can't |could not )|\b[a-z.]*(?:error|exception)\b ?[:\[({]|command not found|no such file or directory|permission denied|returned error|exit(?:ed)?(?: with)? (?:code|status):? ?[1-9]|\berrno\b|econnrefused|enoent|module not found|cannot find|could not (?:find|resolve|connect|open|load)|undefined reference|segmentation fault|is not (?:recognized|a function|defined|assignable)|failed to \w+|npm err|unexpected (?:token|identifier|end)|timed out|\bwarning in\b|unable to (?:resolve|locate|find|connect|open)|requires an argument|not found in\b|\bassert",
+        r"\b[a-z.]*(?:error|exception)\b ?[:\[({]|command not found|no such file or directory|permission denied|returned error|exit(?:ed)?(?: with)? (?:code|status):? ?[1-9]|\berrno\b|econnrefused|enoent|module not found|cannot find|could not (?:find|resolve|connect|open|load)|undefined reference|segmentation fault|is not (?:recognized|a function|defined|assignable)|npm err|unexpected (?:token|identifier|end)|\bwarning in\b|unable to (?:resolve|locate|find|connect|open)|requires an argument|not found in\b",
     )
 });
 /// First lines of what is copied from a terminal, a log or a console.
 static PASTED: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"^(?:[$%>#❯➜] ?\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[\w+\]|[\w./-]+:\d+(?::\d+)?[: ]|\s*at \S+ ?\(|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)\b|fatal:|traceback|failed |error\b|err!|npm |✗|✘|❌)",
+        r"^(?:[$%>#❯➜] ?\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[\w+\]|[\w./-]+:\d+(?::\d+)?(?:: | - )|\s*at \S+ ?\(|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)(?:[:\[({]| [a-z-]*\d|\s*$)|fatal:|traceback|failed (?:to|with) |err!|npm (?:err|warn)|✗|✘|❌)",
     )
 });
 
@@ -181,16 +202,32 @@ pub(super) fn objects(
     has_asked: bool,
 ) -> bool {
     (!has_asked && NO_BUT.is_match(beginning))
-        || sentences(beginning).take(4).any(|sentence| is_report(sentence, previous))
+        || sentences(beginning)
+            .take(4)
+            .enumerate()
+            .any(|(at, sentence)| is_report(sentence, at == 0, previous, has_asked))
         || is_output(message, beginning)
 }
 
-fn is_report(sentence: &str, previous: Option<&RequestWords>) -> bool {
+/// Returns true if a sentence reports a fault of the work or asks for it once more.
+fn is_report(
+    sentence: &str,
+    is_first: bool,
+    previous: Option<&RequestWords>,
+    has_asked: bool,
+) -> bool {
     let words = sentence.split_whitespace().count();
-    if words > MAX_REPORT || IS_ELSEWHERE.is_match(sentence) {
+    if words > MAX_REPORT
+        || IS_ELSEWHERE.is_match(sentence)
+        || good_news::is_good_news(sentence)
+        || good_news::is_good_news_elsewhere(sentence)
+    {
         return false;
     }
     if [&ASKS_WHY, &RETRIES, &DOUBTS].iter().any(|pattern| pattern.is_match(sentence)) {
+        return true;
+    }
+    if is_first && TRIES_AGAIN.is_match(sentence) {
         return true;
     }
     if sentence.trim_end().ends_with('?') {
@@ -199,11 +236,13 @@ fn is_report(sentence: &str, previous: Option<&RequestWords>) -> bool {
     if words <= MAX_ORDER && INSTEAD.is_match(sentence) {
         return true;
     }
-    if NOT_BUT.captures(sentence).is_some_and(|found| !super::is_one_of(&found[1], NOT_HARMLESS)) {
+    let is_other = |found: regex::Captures<'_>| !super::is_one_of(&found[1], NOT_HARMLESS);
+    if !has_asked && NOT_BUT.captures(sentence).is_some_and(is_other) {
         return true;
     }
-    if WHEN_I.is_match(sentence) && !sentence.contains("should") {
-        return true;
+    let orders = |(_, main): (&str, &str)| MAIN_ORDERS.is_match(main);
+    if WHEN_I.is_match(sentence) {
+        return !sentence.contains("should") && !sentence.split_once(", ").is_some_and(orders);
     }
     let asks = ASKS.is_match(sentence) && !STATES.is_match(sentence);
     if !asks && REPORTS.is_match(sentence) {
@@ -242,9 +281,25 @@ fn is_output(message: &str, beginning: &str) -> bool {
     if has_lines && ends_in_question(message) {
         return false;
     }
+    // Under words of the person, a list holds requests, and only what begins like an error counts.
+    let shows_error = |text: &str| {
+        let text = text.to_lowercase();
+        if is_pasted {
+            return ERROR_LINE.is_match(&text) || ERROR_OUTPUT.is_match(&text);
+        }
+        text.lines().skip(1).any(|line| !is_list_item(line) && ERROR_LINE.is_match(line))
+    };
     let [head, tail] = [
         &message[..message.floor_char_boundary(MAX_EXAMINED)],
         &message[message.ceil_char_boundary(message.len().saturating_sub(MAX_EXAMINED))..],
     ];
-    [head, tail].iter().any(|text| ERROR_OUTPUT.is_match(&text.to_lowercase()))
+    [head, tail].into_iter().any(shows_error)
+}
+
+/// Returns true if a line is an item of a list: *- exit with code 2*, *3. fail*.
+fn is_list_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with(['-', '*', '•', '+'])
+        || (after_number.len() < line.len() && after_number.starts_with(['.', ')']))
 }

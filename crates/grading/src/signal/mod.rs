@@ -8,6 +8,7 @@ mod after_work;
 mod complaint;
 mod cue;
 mod frustration;
+mod good_news;
 mod gratitude;
 mod languages;
 pub mod measure;

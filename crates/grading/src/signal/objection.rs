@@ -13,7 +13,7 @@ use regex::Regex;
 
 use super::{
     CueWord, MAX_EXAMINED_BYTES, MessageEnd, WordContext, after_work, complaint, frustration,
-    is_answer, message_ends, objection_idioms, sentences, without_quotes,
+    good_news, is_answer, message_ends, objection_idioms, sentences, without_quotes,
 };
 use crate::english;
 
@@ -172,6 +172,11 @@ static FAILED_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// Words after a refused call by which the person does it alone: *i'll push it myself*.
+static LEAVES_IT: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"\b(?:i'll|i will|i'm going to|i am going to|let me|myself)\b")
+});
+
 /// Longest report, in words.
 const MAX_REPORT: usize = 30;
 
@@ -237,7 +242,12 @@ pub fn classify_objection(
     });
     let first = parts[0].words.first().map_or("", |word| word.text);
     // Who refuses a call and then says what to do corrects it, in whatever words.
-    let redirects = turn.was_refused && !is_answer(&parts[0]) && !is_one(first, ROUTINE);
+    let redirects = turn.was_refused
+        && !is_answer(&parts[0])
+        && !is_one(first, ROUTINE)
+        && !LEAVES_IT.is_match(parts[0].text)
+        && !message.trim_end().ends_with(['?', '？'])
+        && !sentences(parts[0].text).any(good_news::praises);
     let objection = objection_in(message, &parts, previous, turn)
         .or(is_repeated.then_some(Objection::AsksAgain))
         .or(redirects.then_some(Objection::Corrects));
@@ -308,7 +318,8 @@ fn objection_in(
     }
     let bare = without_quotes(beginning);
     let first = sentences(&bare).next().unwrap_or_default();
-    if is_correction(&bare, first) {
+    let is_praise = first.starts_with("you ") && good_news::praises(first);
+    if !is_praise && is_correction(&bare, first) {
         return Some(Objection::Corrects);
     }
     if let Some(objection) = objection_idioms::objection(&bare, turn) {
@@ -316,9 +327,15 @@ fn objection_in(
     }
     let states_fault = parts.iter().any(|part| {
         let bare = without_quotes(part.text);
-        part.has_remark(is_about_work) || sentences(&bare).any(complaint::states_fault)
+        let states_fault = |sentence: &str| {
+            complaint::states_fault(sentence) && !good_news::is_good_news(sentence)
+        };
+        part.has_remark(is_about_work) || sentences(&bare).any(states_fault)
     });
-    let reports = sentences(&bare).take(4).any(|sentence| is_report(sentence) || meets(sentence));
+    let reports = sentences(&bare)
+        .take(4)
+        .filter(|sentence| !good_news::is_good_news(sentence))
+        .any(|sentence| is_report(sentence) || meets(sentence));
     let objects_to_work =
         || turn.has_worked && after_work::objects(message, &bare, previous, turn.has_asked);
     (states_fault || reports || is_failed_output(message, beginning) || objects_to_work())

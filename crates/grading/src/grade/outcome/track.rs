@@ -164,8 +164,7 @@ impl OutcomeTracker {
             self.turn.has_worked = true;
             self.turn.was_refused = false;
         }
-        self.turn.was_refused |=
-            event.results.iter().any(|result| result.outcome == ToolOutcome::Rejected);
+        self.turn.was_refused |= event.results.iter().any(is_refused_by_person);
         for call in &event.calls {
             // Truncated arguments are no longer valid JSON, so the path could not be read.
             let whole = call.arguments.repaired_json();
@@ -676,6 +675,15 @@ impl CheckRun {
         };
         OutcomeEvidence { sign, event: self.event, words: self.command.clone() }
     }
+}
+
+/// Returns true if a person refused the call, not a policy or a missing approval.
+fn is_refused_by_person(result: &ToolResult<'_>) -> bool {
+    const MAX_EXAMINED: usize = 1000;
+    const POLICIES: [&str; 5] = ["policy", "guardrail", "approval_required", "blocked", "disabled"];
+    let text = &result.text[..result.text.floor_char_boundary(MAX_EXAMINED)];
+    let text = text.to_lowercase();
+    result.outcome == ToolOutcome::Rejected && !POLICIES.iter().any(|words| text.contains(words))
 }
 
 /// Returns the agent's final claim that the task is done.
