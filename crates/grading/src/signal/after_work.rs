@@ -129,7 +129,7 @@ static RETRIES: LazyLock<Regex> = LazyLock::new(|| {
 /// The same in a first sentence; in a later one, something was mended in between.
 static TRIES_AGAIN: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
-        r"{ALSO}(?:(?:can|could|would) you )?(?:please |pls )?(?:re-?try(?: (?:it|that|this))?|try (?:it |that |this |once )?again)[,.! ]*(?:please)?[.! ]*$"
+        r"{ALSO}(?:(?:can|could|would) you )?(?:please |pls )?(?:(?:re-?try(?: (?:it|that|this))?|try (?:it |that |this |once )?again)[,.! ]*(?:please)?[.! ]*$|re-?try (?:my|your) )"
     ))
 });
 /// A short order that ends in *instead* or *not just this*.
@@ -190,7 +190,7 @@ static ERROR_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
 /// First lines of what is copied from a terminal, a log or a console.
 static PASTED: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"^(?:[$%>#❯➜] ?\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[\w+\]|[\w./-]+:\d+(?::\d+)?(?:: | - )|\s*at \S+ ?\(|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)(?:[:\[({]| [a-z-]*\d|\s*$)|fatal:|traceback|failed (?:to|with) |err!|npm (?:err|warn)|✗|✘|❌)",
+        r"^(?:[$%>#❯➜] ?\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[\w+\]|[\w./-]+:\d+(?::\d+)?(?:: | - )|\s*at \S+ ?\(|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)(?:(?: [a-z-]+){0,3}:|[\[({]| [a-z-]*\d|\s*$)|fatal:|traceback|failed (?:to|with) |err!|npm (?:err|warn)|✗|✘|❌)",
     )
 });
 

@@ -503,7 +503,14 @@ mod tests {
         let refused = AgentTurn { has_worked: true, has_asked: false, was_refused: true };
         let redirected = classify_after("look into the other folder first", None, refused);
         assert_eq!(redirected, Some(Objection::Corrects));
-        assert_eq!(classify_after("continue", None, refused), None);
+        for message in [
+            "continue",
+            "what does that command do?",
+            "great work, i'll push it myself",
+            "i will run it myself",
+        ] {
+            assert_eq!(classify_after(message, None, refused), None, "{message}");
+        }
     }
 
     #[test]

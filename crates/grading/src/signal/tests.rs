@@ -297,6 +297,180 @@ fn only_the_ends_of_a_long_message_are_looked_at() {
     }
 }
 
+/// Thanks, praise, new tasks and answers after work, each near the words of an objection.
+const FRIENDLY: &str = "
+    the error is gone now, thanks!
+    the flicker is gone, great
+    it no longer crashes, thanks!
+    now it works without errors, thanks!
+    now everything works and nothing is broken, great
+    i got no errors, thanks
+    great, it returns 404 instead of 500 now
+    it returns 404 as expected, perfect
+    it uses less memory than before, nice
+    much faster after your change, thanks
+    you removed 400 lines, impressive
+    der fehler ist weg, danke!
+    ya no aparece el error, gracias
+    ça n'affiche plus d'erreur, merci
+    ошибка пропала, спасибо
+    错误不见了，谢谢
+    エラーは出ません、ありがとう
+    the error is gone
+    the flicker disappeared
+    it no longer crashes
+    it runs without errors
+    no errors anymore
+    nein, das war alles, danke
+    non, c'est tout, merci
+    no, eso es todo, gracias
+    não, é só isso, obrigado
+    nie, to wszystko, dzięki
+    нет, это всё, спасибо
+    还不错，继续
+    merci, c'est encore mieux
+    ich wollte nur danke sagen
+    jetzt fehlt nur noch die doku
+    if you find errors, fix them
+    once you have fixed the errors, commit
+    close the issue
+    close the dialog on escape
+    almost there, keep going!
+    now the error page
+    more error handling please
+    new issue: add csv export
+    wait, i have one more idea
+    wait, that's awesome
+    the server is up. try again
+    redo the benchmark with 8 threads
+    why is there a mutex in the cache?
+    why does the cache only live 5 minutes?
+    too good, thanks!
+    nothing else to change, thanks!
+    that shouldn't be a problem, go ahead
+    i just gave you access to the repo
+    great, i wanted exactly this
+    same as before but for postgres
+    thanks, works!\\n\\nnow write the asserts
+    now the cli:\\n- exit with code 2 on bad input
+    src/db.rs:42 should return an error: not found
+    now the import:\\n- show a message if the server timed out
+    верни 404, если пользователя нет
+    撤销功能也要加上
+    元に戻すボタンを追加して
+    the crash is fixed, nice work
+    that warning disappeared, thanks
+    all green now, no warnings, great
+    the bug is fixed, now the next one
+    works now, no more flickering
+    builds cleanly without warnings now
+    the tests pass again, thanks
+    it starts twice as fast now, lovely
+    no more errors in the log, next task please
+    perfect, nothing is missing
+    you fixed it, thank you!
+    that's better than before, good job
+    i like that you removed the duplication
+    ok it shows the right total instead of zero now, thank you
+    now add a page for 404 errors
+    the error page should have a link to the start page
+    once the tests are green, open a pull request
+    if it fails on ci, retry once
+    when i press escape the dialog should close
+    wait, let me check the docs
+    hold on, i'll restart the server
+    why is the limit 10?
+    why does the parser use two passes?
+    redo icon in the toolbar next to undo, please
+    different errors need different exit codes
+    too many words, but fine, go on
+    i just asked my colleague, he agrees
+    add a retry if the request timed out
+    next:\\n- fail with an error if the file is missing\\n- add a test
+    now handle these:\\n- upload failed to start\\n- assert the size
+    wrong passwords should lock the account
+    danke, jetzt ist nichts mehr kaputt
+    super, das problem ist verschwunden
+    nein, das reicht so, danke
+    der fehler tritt nicht mehr auf
+    mach weiter, die tests fehlen noch
+    merci, plus aucune erreur
+    parfait, le bug a disparu
+    non merci, c'est bon
+    continue, il manque plus que les tests
+    gracias, ahora no falla nada
+    no, nada más, gracias
+    perfecto, el error desapareció
+    ahora solo falta la documentación
+    obrigado, o erro sumiu
+    não, está ótimo assim, obrigado
+    agora só falta a documentação
+    dzięki, błąd zniknął
+    nie, to wystarczy, dzięki
+    teraz brakuje już tylko dokumentacji
+    спасибо, больше не падает
+    нет, это не нужно, спасибо
+    отлично, теперь ошибки нет
+    отмени подписку пользователя при удалении
+    верни список, а не словарь
+    谢谢，不再报错了
+    很好，没有问题了
+    恢复到首页的按钮加一下
+    撤回消息的功能也需要
+    ありがとう、もうエラーは出ません
+    いいですね、バグが消えました
+    元に戻す機能もお願いします
+    完璧です、問題ありません
+    i will test it tomorrow, looks good
+    error pages are next
+    keep the old name as well, please
+";
+
+#[test]
+fn friendly_messages_and_new_tasks_do_not_object() {
+    let request = RequestWords::from_message("mend the flicker and the error of the cache");
+    let worked = AgentTurn { has_worked: true, ..AgentTurn::default() };
+    let asked = AgentTurn { has_asked: true, ..worked };
+    let objection = |message: &str, turn| classify_objection(message, Some(&request), turn).0;
+    for line in each(FRIENDLY) {
+        let message = line.replace("\\n", "\n");
+        assert_eq!(objection(&message, worked), None, "{message}");
+    }
+    for answer in ["not locally, only on ci", "no, in the header", "nein, in der datei"] {
+        assert_eq!(objection(answer, asked), None, "{answer}");
+        assert!(objection(answer, worked).is_some(), "{answer}");
+    }
+}
+
+/// The same faults without thanks, or with thanks that are taken back.
+#[test]
+fn objections_near_friendly_messages_are_found() {
+    let request = RequestWords::from_message("add a toggle to the sidebar");
+    let worked = AgentTurn { has_worked: true, ..AgentTurn::default() };
+    for line in each(
+        "thanks, but it is still broken
+        now the sidebar is empty
+        now i get an error when i save
+        almost, but the margin is off
+        when i click save nothing happens
+        way too slow
+        wait, why did that change
+        try again
+        nein, nicht in der datei
+        non, pas dans ce fichier
+        нет, в другом файле
+        верни всё обратно
+        请把它恢复到之前的状态
+        元に戻してください
+        annule ça s'il te plaît
+        i get this:\\nTypeError: x is undefined\\n    at foo (a.js:3)
+        src/a.rs:3:5: error[E0308]: mismatched types",
+    ) {
+        let message = line.replace("\\n", "\n");
+        assert!(classify_objection(&message, Some(&request), worked).0.is_some(), "{message}");
+    }
+}
+
 /// Texts with words that matter in them.
 fn message() -> impl Strategy<Value = String> {
     let words = "thanks|Thank you|no|but|perfect|nice|isn't|that's|not|wrong|what i asked|\

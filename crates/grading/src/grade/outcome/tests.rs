@@ -338,6 +338,20 @@ fn the_person_has_the_last_word() {
 }
 
 #[test]
+fn only_the_refusal_of_a_person_makes_a_correction_of_what_follows() {
+    for (text, corrections) in [
+        ("The user doesn't want to proceed with this tool use.", 1),
+        (r#"{"error":"blocked by policy","status":"blocked"}"#, 0),
+        (r#"{"error":"off","status":"disabled"}"#, 0),
+        (r#"{"output":null,"status":"approval_required"}"#, 0),
+    ] {
+        let refused = Runs("ls /", ToolOutcome::Rejected, text);
+        let steps = [TASK, refused, Asks("look into the other folder first"), DONE];
+        assert_eq!(grade(&steps).details.corrections, corrections, "{text}");
+    }
+}
+
+#[test]
 fn a_first_message_objects_to_nothing() {
     let (found, _) = outcome(&[Asks("wtf, the login is still broken. fix it"), DONE]);
     assert_eq!(found, TaskOutcome::Claimed);
