@@ -71,7 +71,7 @@ static REPORTS: LazyLock<Regex> = LazyLock::new(|| {
         // What it should have been.
         format!(r"{ALSO}(?:it|this|that|they|there|these|those) (?:should(?:n't| not|nt)|(?:was|were|is|are)(?:n't| not)? supposed to|should have|should've|must not|mustn't)\b"),
         format!(r"{ALSO}(?:you )?(?:should(?:n't| not)? have|should've|shouldn't've)\b"),
-        format!(r"{ALSO}(?:i|we) (?:(?:don't|do not|dont|didn't|did not) (?:want|like) to\b|(?:don't|do not|dont|didn't|did not) (?:want|need|like) (?:the|that|this|an?|it|any|you|your|these|those|them)\b)"),
+        format!(r"{ALSO}(?:i|we) (?:don't|do not|dont|didn't|did not) (?:want|need|like) (?:the|that|this|an?|it|any|you|your|these|those|them)\b"),
         format!(r"{ALSO}you (?:can't|cannot|can not|shouldn't|should not|aren't supposed|are not supposed|weren't supposed|must not|mustn't)\b"),
         format!(r"{ALSO}i (?:(?:already|just|literally|clearly) (?:said|told you|asked (?:you|for))|already (?:gave|pasted|provided|did (?:that|this|it)|tried (?:that|this|it)))\b"),
         format!(r"{ALSO}(?:another|new|same|different) (?:[a-z]+ )?(?:errors?(?::|[.,!]|\s*$)|(?:errors?|issue|problem|bug)(?:[.,!]|\s*$| (?:now|again|when|on|in|after|with|here)\b))"),
@@ -171,7 +171,7 @@ static SUBORDINATES: LazyLock<Regex> = LazyLock::new(|| {
 /// Statements about something else than the work.
 static IS_ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"\b(?:still (?:running|in progress|open|pending|valid|needed|useful|fine|ok|okay|good|to|waiting|building|true|possible|going)|is (?:fine|ok|okay)|that's (?:fine|ok|okay|good|great)|last (?:week|month|year|night)|yesterday|earlier today|by the way|btw|not sure|see why not|no (?:problem|complaints|worries|rush|objections?|hurry|issues?)|too (?:late|much trouble|early)|should be (?:fine|enough|ok)|wondering|in (?:case|theory)|nothing (?:else|more|left)|(?:changes?|output|response|results?) (?:is |are )?(?:needed|required|necessary|please)|should(?:n't| not) (?:be|cause|take|have) (?:an?|any|too|long|much)|(?:it|this|that|they) should (?:also|then)|but (?:fine|ok|okay|good enough))\b",
+        r"\b(?:still (?:running|in progress|open|pending|valid|needed|useful|fine|ok|okay|good|to|waiting|building|true|possible|going)|is (?:fine|ok|okay)|that's (?:fine|ok|okay|good|great)|last (?:week|month|year|night)|yesterday|earlier today|by the way|btw|not sure|see why not|no (?:problem|complaints|worries|rush|objections?|hurry|issues?)|too (?:late|much trouble|early)|should be (?:fine|enough|ok)|wondering|in (?:case|theory)|nothing (?:else|more|left)|i(?:'m| am| was) (?:wrong|mistaken)|my (?:bad|mistake|fault)|(?:changes?|output|response|results?) (?:is |are )?(?:needed|required|necessary|please)|should(?:n't| not) (?:be|cause|take|have) (?:an?|any|too|long|much)|(?:it|this|that|they) should (?:also|then)|but (?:fine|ok|okay|good enough))\b",
     )
 });
 

@@ -22,9 +22,7 @@ static DENIED: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// Words that take thanks back.
 static TAKES_BACK: LazyLock<Regex> = LazyLock::new(|| {
-    english::regex(
-        r"\b(?:but|still|however|except|although|though|unfortunately|sadly|yet)\b",
-    )
+    english::regex(r"\b(?:but|still|however|except|although|though|unfortunately|sadly|yet)\b")
 });
 /// Faults that are gone, and work that is better than it was.
 static FAULT_IS_GONE: LazyLock<Regex> = LazyLock::new(|| {
@@ -52,7 +50,7 @@ static DENIES: LazyLock<Regex> = LazyLock::new(|| {
 /// Thanks and praise in the other languages.
 const THANKS: &str = r"\b(?:danke\w*|vielen dank|merci|gracias|obrigad[oa]|valeu|dzięki|dziękuję|спасибо|благодарю)\b|谢谢|感谢|多谢|辛苦了|ありがと|感謝|助かり|助かった|^(?:super|perfekt|klasse|toll|prima|spitze|wunderbar|genial|génial|sehr gut|parfait|excellent|impeccable|bravo|très bien|perfecto|excelente|estupendo|fantástico|muy bien|ótimo|perfeito|maravilha|świetnie|doskonale|отлично|супер|прекрасно)(?:[,.! ]|$)|太好了|太棒了|完美|很好|真棒|厉害|完璧|素晴らし|すばらし|いいですね|最高";
 /// Faults that are gone in the other languages.
-const GONE: &str = r"\b(?:fehler|problem|bug|absturz|warnungen|flackern)\b(?: (?:ist|sind|jetzt|nun|damit|auch|endlich))+ (?:weg|verschwunden|behoben|gelöst)\b|\bnicht mehr (?:auf|ab)\b|\b(?:nichts mehr kaputt|ohne fehler|keine fehler mehr)\b|\bplus (?:d'|aucune? |de |l')(?:erreur|bug|problème|plantage)s?\b|\b(?:erreur|bug|problème) (?:a disparu|est (?:corrigée?|résolue?))\b|\bsans erreurs?\b|\b(?:error|fallo|bug|problema) (?:ya )?(?:desapareció|ha desaparecido|está (?:resuelto|arreglado))\b|\bya no (?:aparece|sale|da|hay|falla)(?: (?:el|ese|este|ningún|más))? (?:error|errores|fallo|problema)\b|\bsin errores\b|\b(?:erro|bug|problema) (?:sumiu|desapareceu|foi (?:corrigido|resolvido))\b|\bsem erros\b|\b(?:błąd|bug|problem) (?:już )?(?:zniknął|naprawiony|rozwiązany)\b|\bbez błędów\b|\b(?:ошибк[аи]|баг|проблема) (?:уже |больше |теперь )?(?:пропал[аи]?|исчезл?[аи]?|исправлена?|решена)\b|\bбольше не (?:падает|вылетает|ломается)\b|\bошибок (?:больше )?нет\b|(?:错误|报错|问题|bug|警告)(?:都|已经|也)?(?:不见了|消失|没了|没有了|解决了)|不再(?:报错|崩溃|出错)|没有(?:问题|报错|错误)了|(?:エラー|バグ|問題|警告|ちらつき)(?:が|は|も)?(?:もう)?(?:出ません|出なく|消え|なくな|ありません)";
+const GONE: &str = r"\b(?:fehler|problem|bug|absturz|warnungen|flackern)\b(?: (?:ist|sind|jetzt|nun|damit|auch|endlich))+ (?:weg|verschwunden|behoben|gelöst)\b|\b(?:tritt|treten|taucht|tauchen|stürzt|stürzen)\b[^,]* nicht mehr (?:auf|ab)\b|\b(?:nichts mehr kaputt|ohne fehler|keine fehler mehr)\b|\bplus (?:d'|aucune? |de |l')(?:erreur|bug|problème|plantage)s?\b|\b(?:erreur|bug|problème) (?:a disparu|est (?:corrigée?|résolue?))\b|\bsans erreurs?\b|\b(?:error|fallo|bug|problema) (?:ya )?(?:desapareció|ha desaparecido|está (?:resuelto|arreglado))\b|\bya no (?:aparece|sale|da|hay|falla)(?: (?:el|ese|este|ningún|más))? (?:error|errores|fallo|problema)\b|\bsin errores\b|\b(?:erro|bug|problema) (?:sumiu|desapareceu|foi (?:corrigido|resolvido))\b|\bsem erros\b|\b(?:błąd|bug|problem) (?:już )?(?:zniknął|naprawiony|rozwiązany)\b|\bbez błędów\b|\b(?:ошибк[аи]|баг|проблема) (?:уже |больше |теперь )?(?:пропал[аи]?|исчезл?[аи]?|исправлена?|решена)\b|\bбольше не (?:падает|вылетает|ломается)\b|\bошибок (?:больше )?нет\b|(?:错误|报错|问题|bug|警告)(?:都|已经|也)?(?:不见了|消失|没了|没有了|解决了)|不再(?:报错|崩溃|出错)|没有(?:问题|报错|错误)了|(?:エラー|バグ|問題|警告|ちらつき)(?:が|は|も)?(?:もう)?(?:出ません|出なく|消え|なくな|ありません)";
 /// Words of the other languages that take thanks back.
 const BUT: &str = r"\b(?:aber|jedoch|leider|trotzdem|immer noch|noch immer|mais|cependant|pourtant|toujours|pero|sin embargo|todavía|sigue|mas|porém|ainda|ale|jednak|nadal|wciąż|dalej|но|однако|по-прежнему)\b|вс[её] (?:ещ[её]|равно)|但|不过|可是|然而|还是|仍|しかし|でも|けど|ですが|まだ";
 
@@ -89,6 +87,7 @@ pub(super) fn is_good_news_elsewhere(sentence: &str) -> bool {
     let others = &*OTHERS;
     (others.thanks.is_match(sentence) || others.gone.is_match(sentence))
         && !others.but.is_match(sentence)
+        && !TAKES_BACK.is_match(sentence)
 }
 
 #[cfg(test)]
@@ -116,6 +115,7 @@ mod tests {
             ("danke, aber der knopf fehlt", false),
             ("der knopf ist weg", false),
             ("谢谢，但是还是报错", false),
+            ("super, but it fails", false),
         ] {
             assert_eq!(is_good_news_elsewhere(sentence), expected, "{sentence}");
         }

@@ -424,6 +424,32 @@ const FRIENDLY: &str = "
     i will test it tomorrow, looks good
     error pages are next
     keep the old name as well, please
+    thanks a lot! please also add a test for the empty list
+    looks good. next, the broken links page
+    i see, then let's use sqlite
+    i don't want to block you, go on
+    sorry, i was wrong, it works
+    my bad, i had the wrong branch
+    now let's do the missing tests
+    do the same for the other errors
+    warum ist das so gebaut?
+    warum hast du sqlite genommen?
+    gut, weiter mit den tests
+    kannst du noch die fehlenden tests schreiben
+    il reste encore les tests
+    on a encore le temps
+    c'est pas grave, continue
+    eu queria também um botão de busca
+    agora adicione a página de erro
+    wciąż są wakacje, mamy czas
+    опять ты меня выручил, спасибо
+    нет, спасибо
+    没有变化就好
+    少了很多代码，不错
+    忘了说，要用 utf-8
+    不是问题
+    次はエラーページを追加してください
+    いいえ、大丈夫です
 ";
 
 #[test]
