@@ -764,7 +764,7 @@ fn odd_but_usable_answers_of_programs_are_read() {
         (
             "thinking in plain text",
             "text",
-            "printf 'sorry, 8?</think>It opens at 9.'".to_owned(),
+            "printf 'sorry, 8?</think>\\nIt opens at 9.'".to_owned(),
             "thinking before the answer taken off",
         ),
         ("a JSON line", "text", result(opens), "set sut.command.protocol: json_lines"),
