@@ -61,11 +61,11 @@ impl<'n> CassettePlace<'n> {
             return whole;
         }
         let split = |at| Self { folder: base.join(&name[..at]), model: Some(&name[at + 1..]) };
-        let mut places = name.match_indices(MODEL_MARK).map(|(at, _)| split(at));
-        let first = places.next();
-        // Without any such folder the error names the first.
-        let found = first.clone().into_iter().chain(places).find(|place| place.folder.is_dir());
-        found.or(first).unwrap_or(whole)
+        let places: Vec<Self> = name.match_indices(MODEL_MARK).map(|(at, _)| split(at)).collect();
+        // The longest folder: `runs#1` beside `runs` is meant as a whole. Without any, the error names
+        // the first.
+        let found = places.iter().rev().find(|place| place.folder.is_dir());
+        found.or(places.first()).cloned().unwrap_or(whole)
     }
 }
 
