@@ -6,10 +6,15 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use selftest_grading::grade::reflection::{ReflectionRules, ReflectionSettings, grade_reflection, parse_reflections};
+use selftest_grading::grade::reflection::{
+    ReflectionRules, ReflectionSettings, SchemaFileError, grade_reflection, parse_reflections,
+};
 
 static RULES: LazyLock<ReflectionRules> = LazyLock::new(|| {
-    let rules = ReflectionRules::new(&ReflectionSettings::default(), |_| Err(String::new()));
+    // The defaults name no file.
+    let rules = ReflectionRules::new(&ReflectionSettings::default(), |file| {
+        Err(SchemaFileError::Unreadable { file: file.to_owned(), source: std::io::ErrorKind::NotFound.into() })
+    });
     rules.expect("the defaults can be used")
 });
 
