@@ -22,7 +22,7 @@ const RUNS: usize = 5;
 const MAX_ADDED: Duration = Duration::from_millis(15);
 /// Files of the work copy, in folders of a hundred, of two KiB each.
 const FILES: usize = 10_000;
-/// Of the time that the same files take by their paths, which is how copies were once digested.
+/// Maximum ratio to the time of reading the same files by path.
 const MAX_RATIO: f64 = 2.0;
 
 const AGENT: &str = r#"read -r task

@@ -297,7 +297,7 @@ pub struct ExperimentRequest {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CasesOf {
-    /// Those that did not pass.
+    /// The cases that did not pass.
     NotPassed(String),
     /// All of them.
     Replayed(String),

@@ -323,7 +323,7 @@ struct ResultRow {
     label: String,
     /// Trials, passed trials, their share and its interval; absent in a run without repeats.
     trials: Option<[String; 4]>,
-    /// How the case stands against the baseline; absent without one.
+    /// Change against the baseline. Absent without one.
     standing: Option<&'static str>,
     reason: String,
 }
@@ -337,7 +337,7 @@ struct CaseSection<'a> {
     trials: Option<String>,
     /// Further trials that did not pass, by reason.
     others: Vec<String>,
-    /// How the case stands against the baseline; absent if it is unchanged, or without a baseline.
+    /// Change against the baseline. Absent if there is none, or no baseline.
     standing: Option<&'static str>,
     /// The reason, or the cause that states it.
     because: String,

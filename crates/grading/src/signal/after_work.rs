@@ -10,7 +10,7 @@ use super::objection::RequestWords;
 use super::{good_news, sentences};
 use crate::english;
 
-/// Longest sentences that are read as a report and as an order in passing, in words.
+/// Maximum lengths in words: of a report, and of an order in passing.
 const MAX_REPORT: usize = 40;
 const MAX_ORDER: usize = 10;
 
@@ -120,7 +120,7 @@ static DOUBTS: LazyLock<Regex> = LazyLock::new(|| {
         r"{ALSO}(?:are you sure|i don't think (?:so|(?:that's|that is|this is) (?:right|correct|true|it)|(?:that|this|it) (?:works|worked))\b|that can't be right|what (?:did you just do|have you done|is going on|the (?:hell|heck|fuck) ))\b|^(?:wait|hold on|hang on)[,.! ]+(?:no|why|don't|stop|isn't|shouldn't|what (?:did|are) you|you(?:'re| are| just| did| didn't| deleted| removed| broke| changed))\b|^(?:wait|hold on|hang on)[,.! ]+what[.! ]*$"
     ))
 });
-/// The same asked for once more in words.
+/// Requests to do the same once more.
 static RETRIES: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(&format!(
         r"{ALSO}(?:(?:can|could|would) you )?(?:please |pls )?(?:re-?do (?:it|that|this)|do (?:it|that|this) (?:again|over|properly|right)|(?:check|look|read|verify) (?:at )?(?:it |that |this |the [a-z]+ )?again|look closer|as i (?:said|asked|told you)|like i (?:said|asked|told you)|do (?:what|as) i (?:asked|said))\b"

@@ -40,7 +40,7 @@ fn broke_out(id: &str) -> CaseResult {
     CaseResult { interruption: Some(Interruption::IsolationViolation(files)), ..case(id, YES) }
 }
 
-/// The entry of a case that passed this often of so many trials.
+/// A baseline entry with this number of passed trials and trials in all.
 fn accepted(id: &str, passed: u32, all: u32) -> BaselineCase {
     let now = case(id, YES);
     BaselineCase {
@@ -269,7 +269,7 @@ fn shifts_of_cases_by_what_decides_them() {
     near(&none.checked, &[]);
 }
 
-/// How the only case of a run changed.
+/// Returns the change of the only case of a run.
 fn change(gate: &BaselineGate, cases: &[CaseResult]) -> Option<CaseChange> {
     let finding = gate.finding(cases, &[]);
     assert!(finding.cases.len() < 2, "{:?}", finding.cases);

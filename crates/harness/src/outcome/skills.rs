@@ -158,7 +158,7 @@ pub struct SkillResult {
     /// Counts over its finished cases; repeats count separately.
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// How reliably the agent loaded the skill when it should. Absent if no case tests that.
+    /// Reliability of loading the skill where it should be loaded. Absent if no case tests that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading: Option<LoadingRates>,
 }

@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(split_humps("getUserToken"), ["get", "User", "Token"]);
         assert_eq!(split_humps("URLOf"), ["URLOf"]);
         assert_eq!(split_humps(""), [""]);
-        // Seven of ten letters are in words.
+        // Seven of its ten letters belong to words.
         assert!(is_identifier("token12xz") && !is_identifier("key12xzqw"));
         assert!(is_identifier("monitor1xzq") && !is_identifier("monito1xzq"));
     }
