@@ -193,14 +193,14 @@ impl TreatmentEvidence {
         if silent.treatment > 0 {
             let trials = plural(silent.treatment, "trial");
             return Some(format!(
-                "Blocked: the agent gave no answer in any of {trials} with the skill, so this says \
+                "Blocked: the agent gave no complete answer in any of {trials} with the skill, so this says \
                  nothing about it."
             ));
         }
         if silent.control > 0 {
             let trials = plural(silent.control, "trial");
             return Some(format!(
-                "Blocked: the agent gave no answer in any of {trials} without the skill, so there is \
+                "Blocked: the agent gave no complete answer in any of {trials} without the skill, so there is \
                  no control."
             ));
         }
