@@ -7,7 +7,7 @@ use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
 use selftest_harness::sut::{
     SutError, SutEvidence, SutReply, SutTask, SutTaskType, SystemUnderTest,
 };
-use selftest_models::deadline;
+use selftest_models::guarded;
 use selftest_text::one_line;
 
 /// The question.
@@ -48,7 +48,7 @@ impl TrialAnswer {
             Ok(session) => session,
             Err(error) => return Self::failed(&error, None),
         };
-        let asked = deadline::within(limit, session.submit(HELLO));
+        let asked = guarded::within_deadline(limit, session.submit(HELLO));
         let reply = tokio::time::timeout(limit, asked).await;
         let took = started.elapsed();
         let evidence = session.close().await;

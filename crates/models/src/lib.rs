@@ -13,12 +13,9 @@
 //! assert!(reader.read(r#"{"score": 0.5"#).is_err());
 //! ```
 
-pub mod breaker;
 pub mod cassette;
 pub mod choice;
 pub mod completion;
-pub mod deadline;
-mod decision;
 pub mod embedded;
 pub mod error;
 #[cfg(test)]
@@ -26,7 +23,6 @@ mod example;
 pub mod fence;
 pub mod guarded;
 pub mod http;
-mod identity;
 pub mod journaled;
 pub mod locator;
 pub mod model_files;
@@ -36,7 +32,6 @@ pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub mod prompts;
-mod reply_validator;
 pub mod server_address;
 pub mod structured;
 pub mod thinking;
@@ -48,7 +43,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use decision::DecisionAnswer;
+pub use choice::DecisionAnswer;
 pub use error::{ModelError, TimeoutPhase};
 use thinking::{ReplySource, SeenThinking, see_thinking};
 

@@ -8,18 +8,16 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::breaker::{BreakerLimits, CircuitBreaker, Outages};
 use super::cassette::{RecordingCounter, RecordingModel};
-use super::guarded::{EndpointGate, GuardedModel, RedactionCache};
+use super::guarded::{
+    BreakerLimits, CircuitBreaker, EndpointGate, GuardedModel, Outages, RedactionCache,
+};
 use super::journaled::{CallLog, JournaledModel};
-use super::model_files;
 use super::model_settings::{ModelEnvironment, ModelSettings};
-use super::name::ModelName;
-use super::name::{ModelContext, ProviderModel};
+use super::name::{ModelContext, ModelName, ProviderModel};
 use super::ollama::{self, OllamaServer};
-use super::openai;
 use super::server_address::ServerAddress;
-use super::{ChatModel, ModelError};
+use super::{ChatModel, ModelError, model_files, openai};
 use selftest_text::redact::Redactor;
 
 /// Minimum size of a chat model that can be expected to answer questions about a project, in bytes:

@@ -10,13 +10,12 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::completion::is_assistant;
-use super::decision::DecisionProtocol;
+use super::choice::DecisionProtocol;
+use super::completion::{ReplyValidator, is_assistant};
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::{ModelContext, ProviderEntry, ProviderModel};
 use super::openai::decision_reply;
-use super::reply_validator::ReplyValidator;
 use super::server_address::ServerAddress;
 use super::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, StructuredMode, TokenUsage, choice,

@@ -13,12 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::completion::parse_reply;
-use super::decision::DecisionProtocol;
+use super::choice::DecisionProtocol;
+use super::completion::{ReplyValidator, parse_reply};
 use super::http::{HttpEndpoint, HttpResponse};
 use super::model_settings::ModelSettings;
 use super::name::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
-use super::reply_validator::ReplyValidator;
 use super::server_address::ServerAddress;
 use super::{
     ChatModel, ChatReply, ChatRequest, FinishReason, ModelError, PromptMessage, StructuredMode,

