@@ -14,12 +14,11 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
-use crate::entry::FormatEntry;
+use crate::format::{FormatEntry, VerificationBasis, VerifiedVersion};
 use crate::lines::without_mark;
-use crate::verified::{VerificationBasis, VerifiedVersion};
 
 /// Prefix of the first line of each run.
-pub(super) const RUN_PREFIX: &str = "# aider chat started at ";
+const RUN_PREFIX: &str = "# aider chat started at ";
 
 /// Maximum bytes of a line; the rest is cut.
 const MAX_LINE: u64 = 1024 * 1024;
@@ -335,7 +334,7 @@ fn parse_count(number: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 

@@ -10,15 +10,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::SessionReadError;
 use super::event::{Event, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, LenientInt, LenientList};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
+use super::{SessionReadError, failure};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot};
 
 /// Steps that only steer the conversation.
 const HARNESS: [&str; 4] =
@@ -200,9 +199,9 @@ fn exit_code(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::*;
+    use crate::test_support::only_session;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
     const FIXTURE: &str = r#"{"step_index":0,"source":"USER_EXPLICIT","type":"USER_INPUT","status":"DONE","created_at":"2026-04-29T20:05:00Z","content":"<USER_REQUEST>\nfix it\n</USER_REQUEST>\n<ADDITIONAL_METADATA>\nThe time is now.\n</ADDITIONAL_METADATA>"}

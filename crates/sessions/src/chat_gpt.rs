@@ -6,17 +6,16 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use super::SessionReadError;
-use super::any_json::AnyJson as _;
 use super::blocks::{ContentBlock, ContentBlocks, MessageContext};
 use super::event::{EventOrigin, EventRole, ToolCall, ToolResult};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientList, LenientObject};
-use crate::entry::FormatEntry;
+use super::{SessionReadError, failure};
+use crate::format::FormatEntry;
+use crate::wire::AnyJson as _;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -176,7 +175,7 @@ impl ChatGptMessage<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::event::ToolOutcome;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 

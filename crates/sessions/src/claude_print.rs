@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
 use super::SessionReadError;
-use super::any_json::AnyJson;
 use super::blocks::{ContentBlocks, MessageContext};
 use super::chat::is_lines;
 use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts};
@@ -14,8 +13,9 @@ use super::feed::SessionFeed;
 use super::source::{DocumentReader, SessionSource, each_record};
 use super::text::Text;
 use super::wire::{JsonValue, LenientFlag, LenientInt, LenientNumber, LenientObject};
-use crate::entry::FormatEntry;
+use crate::format::FormatEntry;
 use crate::outline::JsonOutline;
+use crate::wire::AnyJson;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -222,11 +222,11 @@ impl PrintedResult {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{Session, SessionFormat};
     use super::*;
+    use crate::test_support::only_session;
 
     /// 2 model calls on 3 lines, 1 call that failed.
     const LINES: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","cwd":"/w","tools":[],"mcp_servers":[],"model":"claude-x","permissionMode":"default","apiKeySource":"none","claude_code_version":"2.1.0","uuid":"1"}

@@ -11,7 +11,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::wire::{JsonText, LenientInt, LenientObject};
-use crate::entry::FormatEntry;
+use crate::format::FormatEntry;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -168,7 +168,7 @@ impl ExecItem<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 

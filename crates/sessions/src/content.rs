@@ -1,4 +1,5 @@
-//! Parses the content of chat messages in the shapes that agents share: text, parts and media.
+//! Parses the parts of chat messages in the shapes that agents share: text and media, tool calls, the
+//! model's reasoning, token counts.
 
 use std::borrow::Cow;
 
@@ -6,8 +7,9 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::any_json::{AnyJson, deserialize_any_json};
-use super::text::Text;
+use crate::event::{TokenCounts, ToolCall};
+use crate::text::Text;
+use crate::wire::{AnyJson, JsonText, LenientInt, LenientObject, deserialize_any_json};
 
 /// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files are
 /// replaced by their type and size.
@@ -141,6 +143,115 @@ impl<'de> AnyJson<'de> for MediaInfo {
     }
 }
 
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct ApiCall<'a> {
+    pub(super) id: Text<'a>,
+    pub(super) function: LenientObject<ApiFunction<'a>>,
+}
+
+/// A function and its arguments. Also the content of `<tool_call>` tags.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct ApiFunction<'a> {
+    pub(super) name: Text<'a>,
+    pub(super) arguments: JsonText,
+}
+
+impl<'a> ApiCall<'a> {
+    /// Converts to a neutral call; `None` without a function.
+    pub(super) fn into_call(self) -> Option<ToolCall<'a>> {
+        Some(self.function.0?.into_call(self.id))
+    }
+}
+
+impl<'a> ApiFunction<'a> {
+    pub(super) fn into_call(self, id: Text<'a>) -> ToolCall<'a> {
+        ToolCall { id, name: self.name, arguments: self.arguments.0 }
+    }
+}
+
+/// A `usage` object: `prompt_tokens` in chat completions, `input_tokens` in the Responses API. Both
+/// include cached tokens.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ApiUsage {
+    prompt_tokens: LenientInt,
+    completion_tokens: LenientInt,
+    input_tokens: LenientInt,
+    output_tokens: LenientInt,
+    prompt_tokens_details: LenientObject<ApiUsageDetails>,
+    input_tokens_details: LenientObject<ApiUsageDetails>,
+    /// As copied from Anthropic by `litellm`.
+    cache_read_input_tokens: LenientInt,
+    /// As summed by `OpenHands`.
+    cache_read_tokens: LenientInt,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct ApiUsageDetails {
+    cached_tokens: LenientInt,
+}
+
+impl ApiUsage {
+    /// Returns the counts; `None` if all are zero.
+    pub(super) fn usage(&self) -> Option<TokenCounts> {
+        // A provider sets only one of the names, or repeats the same count.
+        let either = |one: LenientInt, other: LenientInt| one.count().max(other.count());
+        let details = |object: &LenientObject<ApiUsageDetails>| {
+            object.0.as_ref().map_or(LenientInt::default(), |details| details.cached_tokens)
+        };
+        let input = either(self.prompt_tokens, self.input_tokens);
+        let cached =
+            either(details(&self.prompt_tokens_details), details(&self.input_tokens_details))
+                .max(either(self.cache_read_input_tokens, self.cache_read_tokens));
+        let output = either(self.completion_tokens, self.output_tokens);
+        let usage = TokenCounts { input: input.saturating_sub(cached), output, cached };
+        (usage != TokenCounts::default()).then_some(usage)
+    }
+}
+
+/// Tags around reasoning at the start of a text.
+const TAGS: [(&str, &str); 3] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<REASONING_SCRATCHPAD>", "</REASONING_SCRATCHPAD>"),
+];
+
+/// Splits a text into its leading reasoning and the rest. Reasoning without a closing tag extends
+/// to the end.
+pub(super) fn split_thinking(text: Text<'_>) -> (Text<'_>, Text<'_>) {
+    let mut thoughts = Text::default();
+    let mut rest = text.trim_start();
+    while let Some((inside, close)) =
+        TAGS.iter().find_map(|(open, close)| Some((rest.strip_prefix(open)?, close)))
+    {
+        let (thought, after) = inside.split_once(close).unwrap_or((inside, ""));
+        thoughts.append(&thought.trim().into());
+        rest = after.trim_start();
+    }
+    // Without a tag, the text stays borrowed.
+    if rest.len() == text.trim_start().len() {
+        return (thoughts, text);
+    }
+    let rest = Text::from(rest.to_owned());
+    (thoughts.into_owned(), rest)
+}
+
+/// Adds reasoning unless it is already present, because some formats store it in two fields.
+pub(super) fn add_thinking<'a>(all: &mut Text<'a>, thought: Text<'a>) {
+    if thought.trim().is_empty() || all.contains(thought.trim()) {
+        return;
+    }
+    // Keep the longer text if it contains the other.
+    if all.is_empty() || thought.contains(all.trim()) {
+        *all = thought;
+    } else {
+        all.append(&thought);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +274,48 @@ mod tests {
             r#"[{{"type":"image","source":{{"media_type":"image/gif","data":"{data}"}}}}]"#
         );
         assert_eq!(content(&source), "[image image/gif 3 kB]");
+    }
+
+    #[test]
+    fn every_spelling_of_the_same_counts() {
+        let expected = Some(TokenCounts { input: 70, output: 20, cached: 30 });
+        for json in [
+            r#"{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":30}}"#,
+            r#"{"prompt_tokens":100,"completion_tokens":20,"cache_read_input_tokens":30,
+                "prompt_tokens_details":null}"#,
+            r#"{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":30}}"#,
+            r#"{"prompt_tokens":100,"completion_tokens":20,"cache_read_tokens":"30"}"#,
+        ] {
+            assert_eq!(serde_json::from_str::<ApiUsage>(json).unwrap().usage(), expected, "{json}");
+        }
+        assert_eq!(
+            serde_json::from_str::<ApiUsage>(r#"{"prompt_tokens":0}"#).unwrap().usage(),
+            None
+        );
+    }
+
+    #[test]
+    fn thoughts_are_taken_out_of_the_beginning_only() {
+        for (text, thoughts, rest) in [
+            ("plain", "", "plain"),
+            ("<think>\na\n</think>\n\nb", "a", "b"),
+            (" <think>a</think><thinking>b</thinking> c", "a\nb", "c"),
+            ("<think>never ends", "never ends", ""),
+            ("write `<think>x</think>`", "", "write `<think>x</think>`"),
+            ("<REASONING_SCRATCHPAD>r</REASONING_SCRATCHPAD>", "r", ""),
+            ("<think></think>", "", ""),
+        ] {
+            let (found, left) = split_thinking(text.into());
+            assert_eq!((found.as_str(), left.as_str()), (thoughts, rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_thought_counts_once() {
+        let mut all = Text::default();
+        for thought in ["look first", "look first\n", "", "look first, then act", "other"] {
+            add_thinking(&mut all, thought.into());
+        }
+        assert_eq!(all.as_str(), "look first, then act\nother");
     }
 }

@@ -3,17 +3,15 @@
 
 use serde::Deserialize;
 
-use super::SessionReadError;
 use super::blocks::{ContentBlock, ContentBlocks, MessageContext, ToolOutput};
 use super::event::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, ToolResult};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag, LenientList, LenientObject};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
-use crate::verified::{VerificationBasis, VerifiedVersion};
+use super::{SessionReadError, failure};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, VerificationBasis, VerifiedVersion};
 
 /// Record types that identify the format.
 const TYPES: [&str; 5] = [
@@ -158,7 +156,7 @@ impl<'a> CopilotData<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 

@@ -16,7 +16,7 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientList, LenientObject};
-use crate::entry::{FormatEntry, IdSource};
+use crate::format::{FormatEntry, IdSource};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -142,10 +142,10 @@ fn send_message([role, parts, model, time]: [&str; 4], feed: &mut SessionFeed<'_
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
     use super::super::sqlite::tests::database;
     use super::*;
+    use crate::test_support::only_session;
 
     #[test]
     fn sessions_of_a_database() {

@@ -9,18 +9,17 @@ use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use sqlx::AssertSqlSafe;
 
-use super::SessionReadError;
 use super::event::{
     Event, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome, ToolResult,
 };
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientInt, LenientList, LenientObject};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use super::{SessionReadError, failure};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// Maximum number of messages in a conversation.
 const MAX_BUBBLES: usize = 100_000;
@@ -217,9 +216,9 @@ impl<'a> CursorTool<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
     use super::super::sqlite::tests::database;
     use super::*;
+    use crate::test_support::only_session;
 
     #[test]
     fn conversations_of_a_database() {

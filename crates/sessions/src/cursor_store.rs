@@ -13,7 +13,7 @@ use super::source::SessionSource;
 use super::sqlite::{self, damaged_error, open, text};
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 const AGENT: &str = "cursor";
 
@@ -163,10 +163,10 @@ fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
     use super::super::event::{EventOrigin, EventRole, ToolOutcome};
     use super::super::sqlite::tests::database;
     use super::*;
+    use crate::test_support::only_session;
 
     /// 1 human turn behind what the program says, 2 answers, 2 calls of which 1 failed; 1 blob
     /// that is no JSON.

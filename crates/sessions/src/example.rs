@@ -3,11 +3,11 @@
 use serde::Deserialize;
 
 use super::SessionReadError;
-use super::entry::{AgentFolders, FormatEntry, HomeRoot};
 use super::event::{EventOrigin, EventRole};
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
+use crate::format::{AgentFolders, FormatEntry, HomeRoot};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -48,7 +48,7 @@ struct TalkLine<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SessionCollector, SessionFormat, mutation::survives_damage, read};
+    use super::super::{SessionCollector, SessionFormat, read, test_support::survives_damage};
     use super::*;
 
     const FIXTURE: &str = concat!(

@@ -3,16 +3,15 @@
 
 use serde::Deserialize;
 
-use super::SessionReadError;
 use super::blocks::{ContentBlocks, MessageContext};
 use super::event::{EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
-use crate::entry::FormatEntry;
+use super::{SessionReadError, failure};
+use crate::format::FormatEntry;
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -175,9 +174,9 @@ impl DroidRun {
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::*;
+    use crate::test_support::only_session;
 
     /// 1 human turn, 2 model calls, 1 call that failed.
     const FIXTURE: &str = r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s-1","model":"m-1","tools":[]}

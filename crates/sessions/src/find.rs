@@ -14,10 +14,9 @@ use super::open_code::storage;
 use super::source::SessionSource;
 use super::sqlite;
 
-mod audit;
 mod ignored;
 
-pub use audit::{FileAudit, IgnoredFiles, audit_files};
+pub use ignored::{FileAudit, IgnoredFiles, audit_files};
 
 /// A file, or a folder of event files, that may contain sessions.
 #[derive(Debug, Clone)]

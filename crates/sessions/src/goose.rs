@@ -16,7 +16,7 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonValue, LenientFlag};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// Columns of a session, in the order that [`head`] expects.
 const SESSION: [&str; 8] = [
@@ -121,10 +121,10 @@ fn send_message([role, content, time, metadata]: [&str; 4], feed: &mut SessionFe
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
     use super::super::sqlite::tests::database;
     use super::*;
+    use crate::test_support::only_session;
 
     #[test]
     fn sessions_of_a_database() {

@@ -5,17 +5,16 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::SessionReadError;
 use super::blocks::{ContentBlocks, MessageContext};
 use super::content::MessageContent;
 use super::event::{EventOrigin, EventRole, ToolCall};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientList};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot};
+use super::{SessionReadError, failure};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot};
 
 /// Name of the file.
 const NAME: &str = "chat_history.jsonl";
@@ -171,10 +170,10 @@ impl GrokRow<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::SessionFormat;
-    use super::super::collected::only_session;
     use super::super::event::ToolOutcome;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::*;
+    use crate::test_support::only_session;
 
     /// 1 human turn, 2 model calls, 1 call that failed.
     const FIXTURE: &str = r#"{"type":"system","content":"You are Grok"}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use strum::VariantArray as _;
 
 use super::SessionFormat;
-use super::entry::HomeRoot;
+use crate::format::HomeRoot;
 
 /// A folder or file where an agent stores sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
-use crate::entry::FormatEntry;
+use crate::format::FormatEntry;
 
 /// First bytes of an archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
@@ -69,7 +69,7 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
 }
 
 /// Returns true if the archive is an Inspect log.
-pub(super) fn is_log(source: &SessionSource) -> bool {
+fn is_log(source: &SessionSource) -> bool {
     let Ok(archive) = open(source) else { return false };
     entry_names(&archive).iter().any(|(_, name)| METADATA_ENTRIES.contains(&name.as_str()))
 }
@@ -124,7 +124,7 @@ mod tests {
     use zip::write::SimpleFileOptions;
 
     use super::super::event::{Event, EventMark, ToolOutcome};
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 

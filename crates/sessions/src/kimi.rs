@@ -6,17 +6,17 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::SessionReadError;
 use super::blocks::{ContentBlocks, MessageContext};
 use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
-use crate::verified::{VerificationBasis, VerifiedVersion};
+use super::{SessionReadError, failure};
+use crate::format::{
+    AgentFolders, FormatEntry, HomeRoot, IdSource, VerificationBasis, VerifiedVersion,
+};
 
 /// Types of records of Kimi Code that identify the format.
 const TYPES: [&str; 4] = ["turn.prompt", "turn.steer", "context.append_loop_event", "usage.record"];
@@ -363,10 +363,10 @@ impl KimiWire {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::only_session;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{Session, SessionFormat};
     use super::*;
+    use crate::test_support::only_session;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
     const CLI: &str = r#"{"type":"metadata","protocol_version":"1.3"}

@@ -6,16 +6,15 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::SessionReadError;
 use super::blocks::{ContentBlocks, MessageContext};
 use super::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
-use super::failure;
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientList, LenientObject};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use super::{SessionReadError, failure};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 
 /// Kinds of lines that identify the format.
 const KINDS: [&str; 3] = ["Prompt", "AssistantMessage", "ToolResults"];
@@ -281,10 +280,10 @@ fn result<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::only_session;
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{Session, SessionFormat};
     use super::*;
+    use crate::test_support::only_session;
 
     /// 1 human turn, 2 model calls, 2 calls of which 1 failed.
     const CLI: &str = r#"{"version":"v1","kind":"Prompt","data":{"message_id":"p","content":[{"kind":"text","data":"fix it"}],"meta":{"timestamp":1777493100}}}

@@ -6,19 +6,14 @@
 //! protocols, and an [`EventOrigin`]. Most records that agents mark as `user` were not typed by a
 //! person, and only the reader of a format can tell the difference.
 
-mod any_json;
 mod blocks;
 mod bounded;
 mod collect;
-#[cfg(test)]
-mod collected;
 mod compressed;
 mod condense;
 mod content;
-mod dating;
 mod detect;
 mod digest;
-mod entry;
 mod event;
 #[cfg(test)]
 mod example;
@@ -26,26 +21,18 @@ mod failure;
 mod feed;
 mod find;
 mod format;
-mod function_call;
-mod id;
-mod lent;
 mod lineage;
 mod lines;
-#[cfg(test)]
-mod mutation;
 mod naming;
 mod outline;
-mod pairing;
 mod repaired;
 mod source;
 mod sqlite;
 mod stream;
+#[cfg(test)]
+mod test_support;
 mod text;
-mod thinking;
 mod time;
-mod tokens;
-mod unknown;
-mod verified;
 mod wire;
 
 mod aider;
@@ -92,17 +79,16 @@ pub use event::{
     Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
     ToolResult,
 };
-pub use feed::{ReadNotes, SessionSink};
+pub use feed::{ReadNotes, SessionSink, UnknownBlocks};
 pub use find::{FileAudit, IgnoredFiles, SessionFile, audit_files, find_session_files};
-pub use format::SessionFormat;
+pub use format::{
+    SessionFormat, VerificationBasis, VerifiedVersion, is_newer, newer_than_verified,
+    verified_versions,
+};
 pub use homes::{AgentHome, agent_homes};
 pub use lineage::SessionLineage;
 pub use source::SessionSource;
 pub use text::Text;
-pub use unknown::UnknownBlocks;
-pub use verified::{
-    VerificationBasis, VerifiedVersion, is_newer, newer_than_verified, verified_versions,
-};
 
 /// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,13 +13,14 @@ use super::SessionReadError;
 use super::blocks::{ContentBlocks, MessageContext};
 use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolOutcome};
 use super::feed::SessionFeed;
-use super::id::{ById, RecordId};
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{LenientInt, LenientObject};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
-use crate::verified::{VerificationBasis, VerifiedVersion};
+use crate::format::{
+    AgentFolders, FormatEntry, HomeRoot, IdSource, VerificationBasis, VerifiedVersion,
+};
+use crate::wire::{ById, RecordId};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
@@ -230,7 +231,7 @@ impl CallStatus<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mutation::survives_damage;
+    use super::super::test_support::survives_damage;
     use super::super::{SessionCollector, SessionFormat, read};
     use super::*;
 

@@ -9,17 +9,15 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
-use super::SessionReadError;
-use super::any_json::{AnyJson, AnyJsonSeed};
 use super::bounded::BoundedStrings;
-use super::compressed;
 use super::digest::{DigestingReader, FileDigest};
 use super::feed::SessionFeed;
 use super::lines::{BYTE_ORDER_MARK, JsonLines, without_mark};
 use super::repaired::{RepairingReader, repair};
-use super::sqlite;
 use super::stream::JsonStream;
 use super::wire::{Each, LenientObject, each};
+use super::{SessionReadError, compressed, sqlite};
+use crate::wire::{AnyJson, AnyJsonSeed};
 
 /// Documents up to this size are parsed in memory, larger ones as a stream.
 const MAX_IN_MEMORY: u64 = 32 * 1024 * 1024;

@@ -12,8 +12,8 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-use super::any_json::{AnyJson, deserialize_any_json};
 use super::bounded::may_be_cut;
+use crate::wire::{AnyJson, deserialize_any_json};
 
 /// Bytes kept at each end of a longer text. Errors are usually in the last lines.
 const KEPT_END: usize = 16 * 1024;

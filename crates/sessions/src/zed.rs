@@ -12,7 +12,6 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::SessionReadError;
-use super::any_json::{AnyJson, deserialize_any_json};
 use super::blocks::{ContentBlock, ContentBlocks, MessageContext};
 use super::event::{
     EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome, ToolResult,
@@ -23,7 +22,8 @@ use super::sqlite::{self, TableColumns, damaged_error, open, text};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientObject, each};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::wire::{AnyJson, deserialize_any_json};
 
 /// Maximum bytes of one thread, both stored and decompressed.
 const MAX_THREAD: usize = 256 * 1024 * 1024;

@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
 use super::{ContentBlocks, ToolOutput};
-use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::content::{MediaInfo, MessageContent};
 use crate::event::{ToolCall, ToolOutcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{JsonText, JsonValue, LenientFlag, LenientObject};
+use crate::wire::{AnyJson, JsonText, JsonValue, LenientFlag, LenientObject, deserialize_any_json};
 
 /// Values of `state` for a failed call.
 const FAILED: [&str; 6] = ["error", "failed", "output-error", "incomplete", "timeout", "errored"];
@@ -175,7 +174,7 @@ impl<'a> ContentBlock<'a> {
             }
             "thinking" | "reasoning" | "reasoningText" | "summary" => {
                 let thought = map.next_value::<MessageContent<'de>>()?.0;
-                crate::thinking::add(&mut self.thinking, thought);
+                crate::content::add_thinking(&mut self.thinking, thought);
             }
             "reason" => self.reason = map.next_value()?,
             "thought" => self.is_thought = map.next_value()?,

@@ -1,7 +1,7 @@
 //! The formats that the reader of chats reads.
 
 use super::{RESPONSES as RESPONSES_AGENT, read};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use crate::outline::JsonOutline;
 
 /// The export of Claude's chats.

@@ -1,18 +1,19 @@
-//! Parses one chat message and converts it to events.
+//! Parses one chat message and converts it to events. Calls and results may also stand between tags in
+//! the text, the way many models are trained on them:
+//! `<tool_call>{"name": …, "arguments": …}</tool_call>` and
+//! `<tool_response>{"tool_call_id": …, "name": …, "content": …}</tool_response>`.
 
+use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
-use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::blocks::{ContentBlock, ContentBlocks, ListedCalls, MessageContext, MessageStep, xml};
+use crate::content::{ApiFunction, add_thinking, split_thinking};
 use crate::event::{EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
+use crate::failure;
 use crate::feed::SessionFeed;
-use crate::function_call::ApiFunction;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{JsonValue, LenientInt, LenientObject};
-use crate::{failure, thinking};
-
-use super::tags;
+use crate::wire::{AnyJson, JsonText, JsonValue, LenientInt, LenientObject, deserialize_any_json};
 
 /// The member of a group chat that runs the others' code. Without code to run, it only comments.
 const TERMINAL: &str = "Computer_terminal";
@@ -128,7 +129,7 @@ fn legacy_call(function: ApiFunction<'_>) -> ToolCall<'_> {
 impl<'a> ChatMessage<'a> {
     /// Adds reasoning from a separate field.
     pub(super) fn think(&mut self, thought: Text<'a>) {
-        thinking::add(&mut self.reasoning, thought);
+        add_thinking(&mut self.reasoning, thought);
     }
 
     pub(super) fn send(mut self, feed: &mut SessionFeed<'_>, place: MessagePosition, agent: &str) {
@@ -249,7 +250,7 @@ impl<'a> ChatMessage<'a> {
         }
         let text = self.content.take_text();
         let is_old = self.role.as_str() == "function" && self.item.call_id.is_empty();
-        let results = tags::parse_results(&text).unwrap_or_else(|| {
+        let results = parse_tagged_results(&text).unwrap_or_else(|| {
             let name = self.item.name.clone();
             if is_old {
                 self.item.call_id = name;
@@ -265,9 +266,9 @@ impl<'a> ChatMessage<'a> {
 
 /// Moves reasoning and calls out of the agent's text.
 fn take_from_text(step: &mut MessageStep<'_>) {
-    let (thought, text) = thinking::split(std::mem::take(&mut step.text));
-    thinking::add(&mut step.thinking, thought);
-    let (text, tagged) = tags::take_calls(text);
+    let (thought, text) = split_thinking(std::mem::take(&mut step.text));
+    add_thinking(&mut step.thinking, thought);
+    let (text, tagged) = take_tagged_calls(text);
     step.calls.extend(tagged);
     step.text = match xml::take_calls(&text) {
         Some(written) => {
@@ -277,4 +278,62 @@ fn take_from_text(step: &mut MessageStep<'_>) {
         }
         None => text,
     };
+}
+
+const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
+const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct TaggedResponse<'a> {
+    tool_call_id: Text<'a>,
+    name: Text<'a>,
+    content: Option<JsonText>,
+}
+
+/// Splits an answer into its text and its calls. The calls have no ids.
+fn take_tagged_calls(text: Text<'_>) -> (Text<'_>, Vec<ToolCall<'static>>) {
+    let mut calls = Vec::new();
+    let rest = strip_tagged(&text, CALL, |inside| {
+        let function: Option<ApiFunction<'_>> = serde_json::from_str(inside).ok();
+        let call = function.map(|function| function.into_call(Text::default()));
+        calls.extend(call.filter(|call| !call.name.is_empty()).map(ToolCall::into_owned));
+    });
+    match rest {
+        // Tags without a valid call stay in the text.
+        Some(rest) if !calls.is_empty() => (rest.into(), calls),
+        _ => (text, calls),
+    }
+}
+
+/// Parses the results of a text that contains nothing else; `None` if it has no tags.
+fn parse_tagged_results(text: &str) -> Option<Vec<ToolResult<'static>>> {
+    let mut results = Vec::new();
+    strip_tagged(text, RESPONSE, |inside| {
+        let response: TaggedResponse<'_> = serde_json::from_str(inside).unwrap_or_default();
+        let content = match response.content {
+            Some(JsonText(content)) => content,
+            None => inside.to_owned().into(),
+        };
+        results.push(ToolResult {
+            call_id: response.tool_call_id.into_owned(),
+            tool: response.name.into_owned(),
+            ..failure::result_of(content)
+        });
+    })?;
+    Some(results)
+}
+
+/// Calls `found` with the content between each pair of tags. Returns the text without them; `None`
+/// if there is no pair.
+fn strip_tagged(text: &str, tags: (&str, &str), mut found: impl FnMut(&str)) -> Option<String> {
+    let (mut rest, mut from) = (String::new(), text);
+    while let Some((before, tagged)) = from.split_once(tags.0)
+        && let Some((inside, after)) = tagged.split_once(tags.1)
+    {
+        rest.push_str(before.trim_end());
+        found(inside.trim());
+        from = after;
+    }
+    (from.len() < text.len()).then(|| (rest + from.trim_end()).trim().to_owned())
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::id::{ById, Ids, RecordId};
+use crate::wire::{ById, Ids, RecordId};
 
 /// Role of a record in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

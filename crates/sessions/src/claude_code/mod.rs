@@ -3,9 +3,6 @@
 //! authorship, call outcomes and abandoned branches.
 
 mod branch;
-mod origin;
-mod outcome;
-mod prefix;
 mod record_content;
 mod records;
 #[cfg(test)]
@@ -17,16 +14,16 @@ use std::mem;
 use super::SessionReadError;
 use super::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall};
 use super::feed::SessionFeed;
-use super::id::RecordId;
 use super::source::SessionSource;
 use super::text::Text;
 use super::wire::LenientObject;
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
-use crate::verified::{VerificationBasis, VerifiedVersion};
+use crate::format::{
+    AgentFolders, FormatEntry, HomeRoot, IdSource, VerificationBasis, VerifiedVersion,
+};
+use crate::wire::RecordId;
 use branch::{LinkKind, RecordLink, RecordTree};
-use prefix::PrefixParser;
 use record_content::{HERMES, RecordContent, UserContent};
-use records::{ClaudeMessage, ClaudeRecord, ClaudeTokens};
+use records::{ClaudeMessage, ClaudeRecord, ClaudeTokens, PrefixParser};
 
 /// Record types that a file may start with.
 const TYPES: [&str; 12] = [
@@ -359,7 +356,11 @@ impl ClaudeReader {
                 // From tools that the provider runs.
                 kind if kind.ends_with("_tool_result") => {
                     let (is_error, text) = (block.is_error.is_set(), block.content());
-                    event.results.push(outcome::result_of(block.tool_use_id, text, is_error));
+                    event.results.push(self::record_content::result_of(
+                        block.tool_use_id,
+                        text,
+                        is_error,
+                    ));
                 }
                 // Encrypted reasoning, and a note that another model answered.
                 "redacted_thinking" | "fallback" => {}
@@ -390,15 +391,15 @@ impl ClaudeReader {
         }
         let time = record.timestamp.0;
         user.unknown.iter().for_each(|kind| feed.count_unknown(kind));
-        let is_summary = user.is_summary || origin::is_continuation(&user.text);
+        let is_summary = user.is_summary || self::record_content::is_continuation(&user.text);
         let mark = if is_summary {
             // In newer versions, the compaction boundary before it already is an event.
             (!mem::take(&mut self.awaits_summary)).then_some(EventMark::Compacted)
         } else {
-            origin::is_interruption(&user.text).then_some(EventMark::Interrupted)
+            self::record_content::is_interruption(&user.text).then_some(EventMark::Interrupted)
         };
         // Text typed at a refusal is user input and becomes an event of its own.
-        let feedback = user.results.iter().find_map(outcome::feedback);
+        let feedback = user.results.iter().find_map(self::record_content::feedback);
         feed.send_results(place.agent_origin(), user.results, time);
         let (role, origin, text) = (EventRole::User, place.user_origin(user.is_human), user.text);
         feed.send(Event { role, origin, text, time, mark, ..Event::default() });

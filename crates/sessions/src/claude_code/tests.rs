@@ -1,6 +1,6 @@
 //! A session with counted totals, and each trap of the format on its own.
 
-use crate::mutation::survives_damage;
+use crate::test_support::survives_damage;
 use crate::{
     EventMark, EventOrigin, EventRole, ReadSummary, Session, SessionCollector, SessionFormat,
     SessionReadError, SessionSource, TokenCounts, ToolOutcome, read,

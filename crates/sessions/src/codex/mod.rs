@@ -14,31 +14,28 @@
 //! outcome of a tool or the presence of user message events. The file is then read a second time
 //! with this knowledge (`PassFindings`).
 
-mod ending;
-mod meter;
 mod output;
-mod record;
-mod replay;
 #[cfg(test)]
 mod tests;
 mod turns;
 
+use output::{CallEnding, CallEndings, CodexOutput};
 use selftest_text::wording::plural;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use turns::{CopiedHistory, UserTurns};
 
-use super::SessionReadError;
-use super::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolResult};
-use super::feed::SessionFeed;
-use super::source::SessionSource;
-use super::text::Text;
-use super::time::Moment;
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
-use crate::verified::{VerificationBasis, VerifiedVersion};
-use ending::{CallEnding, CallEndings};
-use meter::UsageMeter;
-use output::CodexOutput;
-use record::{RolloutPayload, RolloutRecord};
-use replay::CopiedHistory;
-use turns::UserTurns;
+use crate::SessionReadError;
+use crate::content::MessageContent;
+use crate::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
+use crate::feed::SessionFeed;
+use crate::format::{
+    AgentFolders, FormatEntry, HomeRoot, IdSource, VerificationBasis, VerifiedVersion,
+};
+use crate::source::SessionSource;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
 
 /// Record types of a rollout, whose first lines may be missing.
 const TYPES: [&str; 5] =
@@ -466,4 +463,157 @@ fn is_harness(text: &str) -> bool {
     ];
     let text = text.trim_start();
     BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+/// One line.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct RolloutRecord<'a> {
+    timestamp: Moment,
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    // Boxed, because it has the fields of all payload types.
+    payload: LenientObject<Box<RolloutPayload<'a>>>,
+}
+
+/// Any payload.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct RolloutPayload<'a> {
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    // session_meta
+    id: Text<'a>,
+    timestamp: Moment,
+    cwd: Text<'a>,
+    originator: Text<'a>,
+    cli_version: Text<'a>,
+    source: JsonText,
+    thread_source: Text<'a>,
+    forked_from_id: Text<'a>,
+    parent_thread_id: Text<'a>,
+    history_base: LenientObject<HistoryBase<'a>>,
+    // turn_context, task_started
+    model: Text<'a>,
+    turn_id: Text<'a>,
+    // response_item
+    role: Text<'a>,
+    content: MessageContent<'a>,
+    summary: Text<'a>,
+    name: Text<'a>,
+    arguments: JsonText,
+    input: Text<'a>,
+    action: JsonText,
+    call_id: Text<'a>,
+    /// See [`output::Output`]; unparsed, because most outputs are never used.
+    output: Option<&'a RawValue>,
+    // event_msg
+    message: MessageContent<'a>,
+    error: JsonText,
+    info: LenientObject<TokenTotals>,
+    exit_code: LenientInt,
+    success: LenientFlag,
+    status: Text<'a>,
+    result: LenientObject<McpResult<'a>>,
+    reason: Text<'a>,
+    num_turns: LenientInt,
+}
+
+impl RolloutPayload<'_> {
+    /// Returns the running total of tokens. The input includes cached tokens, the output includes
+    /// reasoning.
+    fn total_tokens(&self) -> Option<TokenCounts> {
+        let tokens = self.info.0.as_ref()?.total_token_usage.0.as_ref()?;
+        let cached = tokens.cached.count();
+        Some(TokenCounts {
+            input: tokens.input.count().saturating_sub(cached),
+            output: tokens.output.count(),
+            cached,
+        })
+    }
+
+    /// For a meta record: returns true if another agent started this session.
+    fn is_subagent(&self) -> bool {
+        self.thread_source.as_str() == "subagent" || self.source.0.contains("\"subagent\"")
+    }
+}
+
+/// Rollout that holds the records before those of this one, in paginated histories.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct HistoryBase<'a> {
+    thread_id: Text<'a>,
+    end_ordinal_exclusive: LenientInt,
+}
+
+/// Result of an MCP call; exactly one of the fields is present.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct McpResult<'a> {
+    #[serde(rename = "Ok")]
+    ok: LenientObject<McpOk>,
+    #[serde(rename = "Err")]
+    err: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct McpOk {
+    #[serde(alias = "is_error", rename = "isError")]
+    is_error: LenientFlag,
+}
+
+/// `info` of a `token_count`; null while the counts are unknown.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct TokenTotals {
+    total_token_usage: LenientObject<CodexTokens>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CodexTokens {
+    #[serde(rename = "input_tokens")]
+    input: LenientInt,
+    #[serde(rename = "cached_input_tokens")]
+    cached: LenientInt,
+    #[serde(rename = "output_tokens")]
+    output: LenientInt,
+}
+
+/// Adds up the running totals of `token_count`. They restart when a session is resumed; in a fork,
+/// they continue from the parent's total.
+#[derive(Default)]
+struct UsageMeter {
+    earlier: TokenCounts,
+    base: TokenCounts,
+    last: Option<TokenCounts>,
+}
+
+impl UsageMeter {
+    /// Sets the parent's total, which this session's counts build on.
+    fn set_base(&mut self, total: Option<TokenCounts>) {
+        self.base = total.unwrap_or(self.base);
+    }
+
+    fn observe(&mut self, total: Option<TokenCounts>) {
+        let Some(total) = total else { return };
+        let sum = |usage: TokenCounts| {
+            usage.input.saturating_add(usage.output).saturating_add(usage.cached)
+        };
+        // A lower total than before means that the counter was reset.
+        if sum(total) < sum(self.last.unwrap_or(self.base)) {
+            self.earlier = self.total().unwrap_or_default();
+            self.base = TokenCounts::default();
+        }
+        self.last = Some(total);
+    }
+
+    fn total(&self) -> Option<TokenCounts> {
+        self.last.map(|last| {
+            let mut total = self.earlier;
+            total += last.since(self.base);
+            total
+        })
+    }
 }

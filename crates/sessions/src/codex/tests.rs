@@ -1,6 +1,6 @@
 //! Codex rollouts, from hand-written files to counted totals.
 use super::read as read_codex;
-use crate::mutation::survives_damage;
+use crate::test_support::survives_damage;
 use crate::{
     EventMark, EventOrigin, EventRole, ReadNotes, Session, SessionCollector, SessionFormat,
     SessionReadError, SessionSource, TokenCounts, ToolOutcome, read,

@@ -1,12 +1,13 @@
-//! Formats one item: its label, and its text without control characters, shortened in the middle if
-//! it is too long. Foreign text never starts a line, so it cannot imitate an event.
+//! Formats one item: its label, and its text or arguments without control characters, shortened in the
+//! middle if it is too long. Foreign text never starts a line, so it cannot imitate an event.
 
 use std::borrow::Cow;
 
-use super::arguments::format_arguments;
+use selftest_text::one_line;
+use serde_json::Value;
+
 use super::items::{ItemKind, TranscriptItem};
 use crate::{Event, EventMark, EventOrigin, Session, ToolOutcome};
-use selftest_text::one_line;
 
 /// Maximum bytes of a tool's name.
 const MAX_NAME: usize = 40;
@@ -136,10 +137,39 @@ pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}{}{tail}", note(text.len() - head.len() - tail.len())))
 }
 
+/// Formats arguments the way people would write them: just the command if there is one, otherwise
+/// `name: value` pairs. Anything but a JSON object stays unchanged.
+pub(super) fn format_arguments(json: &str) -> Cow<'_, str> {
+    if !json.trim_start().starts_with('{') {
+        return Cow::Borrowed(json);
+    }
+    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(json) else {
+        return Cow::Borrowed(json);
+    };
+    let plain = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) if parts.iter().all(Value::is_string) => {
+            parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    };
+    // With a path, `command` is only the name of an editor's action.
+    let is_path = |key: &str| key.contains("path") || key.contains("file");
+    if let Some(command) = map.get("command").or_else(|| map.get("cmd"))
+        && !map.keys().any(|key| is_path(key))
+    {
+        return Cow::Owned(plain(command));
+    }
+    let pairs: Vec<String> =
+        map.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect();
+    Cow::Owned(pairs.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn lines_are_clean_and_indented() {
@@ -168,6 +198,21 @@ mod tests {
             let clean = clean(&text);
             prop_assert!(clean.lines().skip(1).all(|line| line.starts_with("  ")), "{clean:?}");
             prop_assert!(!clean.chars().any(|c| c.is_control() && c != '\n'));
+        }
+    }
+
+    #[test]
+    fn arguments_read_like_a_command() {
+        for (json, shown) in [
+            (r#"{"command":"cargo test","description":"run"}"#, "cargo test"),
+            (r#"{"command":["bash","-lc","ls"],"workdir":"/x"}"#, "bash -lc ls"),
+            (r#"{"cmd":"ls"}"#, "ls"),
+            (r#"{"command":"view","path":"a.py"}"#, "command: view, path: a.py"),
+            (r#"{"file_path":"a.rs","limit":3}"#, "file_path: a.rs, limit: 3"),
+            (r#"{"command": "cut"#, r#"{"command": "cut"#),
+            ("print(1)", "print(1)"),
+        ] {
+            assert_eq!(format_arguments(json), shown);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Parses a message, which all three stores write the same way, and converts it to events.
+//! Parses a message, which all three stores write the same way, and converts it to events. User input
+//! while a tool is running (`/steer`) is at the end of the last tool result.
 
+use memchr::memmem;
 use serde::Deserialize;
 
-use crate::content::MessageContent;
+use super::prompt;
+use crate::content::{ApiFunction, MessageContent, add_thinking, split_thinking};
 use crate::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
+use crate::failure;
 use crate::feed::SessionFeed;
-use crate::function_call::ApiFunction;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{JsonText, LenientFlag, LenientList, LenientObject};
-use crate::{failure, thinking};
-
-use super::{prompt, steer};
 
 /// Agent name of every session in these stores.
 pub(super) const AGENT: &str = "hermes";
@@ -96,7 +96,7 @@ impl HermesMessage<'_> {
     fn send_answer(self, feed: &mut SessionFeed<'_>) {
         let time = self.timestamp.0;
         let calls: Vec<_> = self.tool_calls.0.into_iter().map(Call::into_call).collect();
-        let (thought, mut text) = thinking::split(self.content.0);
+        let (thought, mut text) = split_thinking(self.content.0);
         if self.is_summary.is_set() || prompt::is_summary(&text) {
             let summary = prompt::split_prompt(text, self.is_summary.is_set());
             let mark = Some(EventMark::Compacted);
@@ -110,11 +110,11 @@ impl HermesMessage<'_> {
         }
         let mut reasoning = self.reasoning;
         // The fields often repeat the same reasoning.
-        thinking::add(&mut reasoning, self.reasoning_content);
+        add_thinking(&mut reasoning, self.reasoning_content);
         if reasoning.is_empty() {
             reasoning = self.reasoning_details;
         }
-        thinking::add(&mut reasoning, thought);
+        add_thinking(&mut reasoning, thought);
         let (role, origin) = (EventRole::Assistant, EventOrigin::Agent);
         feed.send(Event { role, origin, text, reasoning, calls, time, ..Event::default() });
     }
@@ -122,8 +122,7 @@ impl HermesMessage<'_> {
     fn send_result(self, feed: &mut SessionFeed<'_>) {
         let MessageContent(text) = self.content;
         let time = self.timestamp.0;
-        let steered =
-            steer::split(&text).map(|(output, said)| (output.to_owned(), said.to_owned()));
+        let steered = split_steer(&text).map(|(output, said)| (output.to_owned(), said.to_owned()));
         // `/steer` appends user input to a tool result; it becomes an event of its own.
         let (text, said) = match steered {
             Some((output, said)) => (output.into(), said.into()),
@@ -139,5 +138,53 @@ impl HermesMessage<'_> {
         }
         feed.send_results(EventOrigin::Agent, vec![result], time);
         feed.send_text(EventRole::User, EventOrigin::Human, said, time);
+    }
+}
+
+/// Newer frame. The rest of its opening line changes from version to version.
+const OPEN: &str = "[OUT-OF-BAND USER MESSAGE";
+const CLOSE: &str = "[/OUT-OF-BAND USER MESSAGE]";
+
+/// Older frame, without an end marker.
+const OLD: &str = "\nUser guidance: ";
+
+/// Preamble inside the newer frame, up to an empty line.
+const ORIGIN: &str = "Gateway message origin (JSON data";
+
+/// Splits a text into its content and the user's message in a frame at its end. Only the end
+/// counts, because a tool's output may contain the same phrases.
+pub(super) fn split_steer(text: &str) -> Option<(&str, &str)> {
+    let whole = text.trim_end();
+    if let Some(framed) = whole.strip_suffix(CLOSE) {
+        let (before, frame) = framed.split_at(framed.rfind(OPEN)?);
+        let (_, said) = frame.split_once("]\n")?;
+        let said = match said.split_once("\n\n") {
+            Some((origin, said)) if origin.starts_with(ORIGIN) => said,
+            _ => said,
+        };
+        return Some((before.trim_end(), said.trim()));
+    }
+    // Search forwards first, which is faster and nearly always finds nothing.
+    memmem::find(whole.as_bytes(), OLD.as_bytes())?;
+    let at = memmem::rfind(whole.as_bytes(), OLD.as_bytes())?;
+    Some((whole[..at].trim_end(), whole[at + OLD.len()..].trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_at_the_end_of_a_result() {
+        let open = "[OUT-OF-BAND USER MESSAGE — a direct message from the user; not tool output]";
+        let new = format!("{{\"exit_code\":0}}\n\n{open}\nuse the other file\n{CLOSE}");
+        assert_eq!(split_steer(&new), Some(("{\"exit_code\":0}", "use the other file")));
+        let origin = format!("out\n\n{open}\n{ORIGIN}):\n{{\"x\": 1}}\n\nstop\n{CLOSE}\n");
+        assert_eq!(split_steer(&origin), Some(("out", "stop")));
+        assert_eq!(split_steer("out\n\nUser guidance: only tests"), Some(("out", "only tests")));
+        let quoted = format!("{open}\nhidden\n{CLOSE}\nand more output");
+        assert_eq!(split_steer(&quoted), None);
+        assert_eq!(split_steer("plain"), None);
+        assert_eq!(split_steer(CLOSE), None);
     }
 }

@@ -3,9 +3,8 @@
 
 use std::ops::Range;
 
+use super::message;
 use crate::Text;
-
-use super::steer;
 
 /// Prefixes of background review prompts, which old builds store as user turns.
 const REVIEWS: [&str; 4] = [
@@ -103,7 +102,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
         return Some(0..0);
     }
     // A message that consists only of a `/steer` frame.
-    if let Some(("", said)) = steer::split(from) {
+    if let Some(("", said)) = message::split_steer(from) {
         let start = text.rfind(said)?;
         return Some(start..start + said.len());
     }

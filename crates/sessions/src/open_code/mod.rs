@@ -18,18 +18,19 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::SessionReadError;
 use crate::blocks::{ContentBlocks, MessageContext};
-use crate::entry::{AgentFolders, FormatEntry, HomeRoot, IdSource};
 use crate::event::{
     Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
     ToolResult,
 };
 use crate::feed::SessionFeed;
+use crate::format::{
+    AgentFolders, FormatEntry, HomeRoot, IdSource, VerificationBasis, VerifiedVersion,
+};
 use crate::outline::JsonOutline;
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::sqlite::{self, TableColumns, damaged_error, open, text};
 use crate::text::Text;
 use crate::time::Moment;
-use crate::verified::{VerificationBasis, VerifiedVersion};
 use crate::wire::{
     JsonText, JsonValue, LenientFlag, LenientInt, LenientList, LenientNumber, LenientObject,
 };
@@ -491,8 +492,8 @@ impl<'a> MessageInfo<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutation::survives_damage;
     use crate::sqlite::tests::database;
+    use crate::test_support::survives_damage;
     use crate::{Session, SessionCollector, SessionFormat, read};
 
     /// 1 human turn, 2 model calls, 3 calls: one worked, one ended with code 2, one was refused.

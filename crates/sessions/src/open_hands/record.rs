@@ -5,14 +5,15 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
-use crate::any_json::{AnyJson, AnyJsonSeed, deserialize_any_json};
-use crate::content::MessageContent;
+use crate::content::{ApiUsage, MessageContent};
 use crate::event::Event;
 use crate::feed::SessionFeed;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::tokens::ApiUsage;
-use crate::wire::{JsonText, JsonValue, LenientFlag, LenientInt, LenientObject};
+use crate::wire::{
+    AnyJson, AnyJsonSeed, JsonText, JsonValue, LenientFlag, LenientInt, LenientObject,
+    deserialize_any_json,
+};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]

@@ -1,11 +1,11 @@
-//! Property tests shared by all readers. A fixture with arbitrary damage is read without a panic,
-//! and the result keeps the invariants of the neutral model.
+//! Helpers of the readers' tests, among them a property that all readers share: a fixture with arbitrary
+//! damage is read without a panic, and the result keeps the invariants of the neutral model.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::{Session, SessionCollector, SessionFormat, SessionSource, ToolOutcome, read_as};
+use crate::{Session, SessionCollector, SessionFormat, SessionSource, ToolOutcome, read, read_as};
 
 /// A way to damage a file.
 #[derive(Debug, Clone)]
@@ -103,4 +103,13 @@ fn check(session: &Session) {
     };
     let before_last = session.events.len() - 1;
     assert!(!session.events[..before_last].iter().any(pending), "pending before the end");
+}
+
+/// Reads a source, which must be of this format, with its only session.
+#[track_caller]
+pub(crate) fn only_session(format: SessionFormat, source: &SessionSource) -> Session {
+    let mut collector = SessionCollector::default();
+    let reading = read(source, &mut collector).unwrap();
+    assert_eq!((reading.format, reading.sessions), (format, 1));
+    collector.into_sessions().remove(0)
 }
