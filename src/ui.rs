@@ -69,7 +69,10 @@ impl Terminal {
             colour && !self.ci && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout);
         let here = std::env::current_dir().ok();
         let style = TerminalStyle { terminal: is_terminal, colour };
-        print(&run.text(style, self.detail, here.as_deref().filter(|_| has_links)))
+        // Where stderr is no terminal, the notice at the start went past this reader.
+        let is_announced = is_terminal && std::io::stderr().is_terminal();
+        let links = here.as_deref().filter(|_| has_links);
+        print(&run.text(style, self.detail, links, is_announced))
     }
 }
 

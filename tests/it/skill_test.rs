@@ -151,7 +151,8 @@ fn an_agent_that_breaks_in_every_trial_meets_no_rule() {
     let broken =
         with_skill(broken, "ferry", RIGHT).file("skills/ferry/evals/evals.json", tasks("ferry", 4));
     let run = test(&broken, &["--repeats=1"]).run().exit(3);
-    let _ = run.stdout_contains("the agent gave no complete answer in any of 4 trials with the skill");
+    let _ =
+        run.stdout_contains("the agent gave no complete answer in any of 4 trials with the skill");
 
     // Only prompts about loading: nothing was answered either.
     let prompted = with_skill(

@@ -397,12 +397,18 @@ impl FinishedRun {
     /// Renders the results for a terminal.
     ///
     /// `links` is the folder that links to reports are relative to; without it the text has no
-    /// links.
-    pub fn text(&self, style: TerminalStyle, detail: DetailLevel, links: Option<&Path>) -> String {
+    /// links. `is_announced` leaves out the notice that the run started with.
+    pub fn text(
+        &self,
+        style: TerminalStyle,
+        detail: DetailLevel,
+        links: Option<&Path>,
+        is_announced: bool,
+    ) -> String {
         let RunResults { cases, summary, outcome, gate } = &self.results;
         let (header, paths) = (&self.header, self.document.paths());
-        let closing =
-            ClosingOptions { style, detail, links, took: self.took, gate: gate.as_deref() };
+        let (took, finding) = (self.took, gate.as_deref());
+        let closing = ClosingOptions { style, detail, links, took, gate: finding, is_announced };
         let mut text = terminal::closing(header, cases, summary, *outcome, paths, &closing);
         if let Some(finding) = gate {
             text.push_str(&terminal::gate(finding, style));

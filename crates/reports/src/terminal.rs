@@ -12,6 +12,7 @@ use super::files::ReportPaths;
 use super::{against, wording};
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::finding::{CaseChange, GateFinding};
+use selftest_harness::notice::RunNotice;
 use selftest_harness::outcome::agreement::JudgeSamples;
 use selftest_harness::outcome::agreement::PanelAgreement;
 use selftest_harness::outcome::rejudged::VerdictChanges;
@@ -79,6 +80,8 @@ pub struct ClosingOptions<'a> {
     pub took: Duration,
     /// The comparison with the baseline, if there is one.
     pub gate: Option<&'a GateFinding>,
+    /// True if the reader saw at the start of the run that it tests the example agent.
+    pub is_announced: bool,
 }
 
 /// Capabilities of the terminal.
@@ -134,9 +137,9 @@ pub fn closing(
     paths: &ReportPaths,
     closing: &ClosingOptions<'_>,
 ) -> String {
-    let ClosingOptions { style, detail, links, took, gate } = *closing;
+    let ClosingOptions { style, detail, links, took, gate, is_announced } = *closing;
     let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
-    let mut lines = notices(header, style);
+    let mut lines = notices(header, is_announced, style);
     if detail != DetailLevel::Brief {
         // With repeats, a row per case says more than one per trial.
         if detail == DetailLevel::Full || summary.repeats.is_none() {
@@ -238,9 +241,11 @@ fn undecided(cases: &[CaseView<'_>]) -> Vec<String> {
 }
 
 /// Formats the notices for the first lines.
-fn notices(header: &RunHeader, style: TerminalStyle) -> Vec<String> {
+fn notices(header: &RunHeader, is_announced: bool, style: TerminalStyle) -> Vec<String> {
     let mut lines = Vec::new();
-    for notice in &header.notices {
+    let was_seen =
+        |notice: &&RunNotice| is_announced && matches!(notice, RunNotice::ExampleAgent { .. });
+    for notice in header.notices.iter().filter(|notice| !was_seen(notice)) {
         let sentence = escape::terminal(&notice.sentence(), 400);
         let wrapped = textwrap::wrap(&sentence, NOTICE_WIDTH).into_iter();
         lines.extend(wrapped.map(|line| style.paint(StatusColour::Unsure, &line)));
@@ -434,14 +439,12 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use selftest_harness::notice::RunNotice;
     use selftest_harness::outcome::case::Interruption;
 
     fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
         let style = TerminalStyle { terminal: true, colour };
-        let (links, took) = (None, Duration::from_millis(64_200));
-        let detail = DetailLevel::Normal;
-        let closing = ClosingOptions { style, detail, links, took, gate: None };
+        let took = Duration::from_millis(64_200);
+        let closing = ClosingOptions { style, took, ..plain(DetailLevel::Normal) };
         closing_by(&fixture::header(cases), cases, &closing)
     }
 
@@ -460,7 +463,27 @@ mod tests {
 
     fn plain(detail: DetailLevel) -> ClosingOptions<'static> {
         let style = TerminalStyle { terminal: true, colour: false };
-        ClosingOptions { style, detail, links: None, took: Duration::from_secs(3), gate: None }
+        ClosingOptions {
+            style,
+            detail,
+            links: None,
+            took: Duration::from_secs(3),
+            gate: None,
+            is_announced: false,
+        }
+    }
+
+    #[test]
+    fn what_the_reader_saw_at_the_start_is_not_repeated() {
+        let cases = fixture::rich_cases();
+        let notices = vec![RunNotice::ExampleAgent { config: None }];
+        let header = RunHeader { notices, ..fixture::header(&cases) };
+        let shown = plain(DetailLevel::Normal);
+        assert!(
+            closing_by(&header, &cases, &shown).starts_with("this run tests the example agent")
+        );
+        let shown = ClosingOptions { is_announced: true, ..shown };
+        assert!(!closing_by(&header, &cases, &shown).contains("the example agent inside"));
     }
 
     #[test]
