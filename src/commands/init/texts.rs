@@ -123,7 +123,7 @@ pub(super) fn configuration(found: &Found, answers: &Answers) -> String {
 /// of it says, and a request that has to be asked back about.
 fn suite(found: &Found) -> String {
     // An agent may read the title as well as the manifest.
-    let names = found.title.iter().chain([&found.name]).map(|name| escaped(name));
+    let names = found.title.iter().chain([&found.name]).map(|name| whole(name));
     let name = json!(format!("(?i){}", names.collect::<Vec<_>>().join("|")));
     let reference = found.title.as_ref().unwrap_or(&found.name);
     let reference = json!(format!("It is called {reference}."));
@@ -150,6 +150,13 @@ fn suite(found: &Found) -> String {
                - questions: {{ min: 1, max: 3 }}   # so that the status AWAITING_RESPONSE is expected\n    \
              reference: Which one do you mean?\n"
     )
+}
+
+/// Returns a pattern that finds the text where it is no part of another word: a folder may be
+/// called `app`.
+fn whole(text: &str) -> String {
+    let bound = |c: Option<char>| c.filter(|c| c.is_alphanumeric()).map_or("", |_| r"\b");
+    format!("{}{}{}", bound(text.chars().next()), escaped(text), bound(text.chars().next_back()))
 }
 
 /// A text as a pattern that matches it.

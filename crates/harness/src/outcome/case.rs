@@ -535,9 +535,12 @@ impl CaseStep {
     }
 
     fn status_mismatch(&self) -> Option<String> {
-        let actual = self.reply.as_ref()?.status;
-        (actual != self.expected_status)
-            .then(|| format!("{}: expected {}, got {actual}", self.name(), self.expected_status))
+        let reply = self.reply.as_ref()?;
+        let (actual, expected) = (reply.status, self.expected_status);
+        // Of text, a rule read the status: its name says what to change.
+        let rule = reply.status_rule.as_ref().map(|rule| format!(" ({rule})")).unwrap_or_default();
+        (actual != expected)
+            .then(|| format!("{}: expected {expected}, got {actual}{rule}", self.name()))
     }
 
     fn missing_verdict(&self) -> Option<(UnscoredReason, String)> {

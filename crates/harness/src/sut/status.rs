@@ -8,6 +8,7 @@
 //! | the last line of prose ends in a question that only offers more help ("Anything else?"), after at least 25 words | `COMPLETE` |
 //! | the last line of prose ends in a question | `AWAITING_RESPONSE` |
 //! | the last line of prose asks for details without a question mark ("Please specify the file.") | `AWAITING_RESPONSE` |
+//! | a question, and one short sentence after it that asks for its answer ("Which trip? Please tell me the date.") | `AWAITING_RESPONSE` |
 //! | questions, but none at the end | `COMPLETE` |
 //!
 //! Prose is the text outside fenced code blocks. An empty answer has no status.
@@ -38,6 +39,15 @@ static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
+/// What people and agents say right after a question, and never after one that they answer
+/// themselves.
+static AFTER_QUESTION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^\W*(?:(?:please|kindly|just)\s+(?:reply|respond|answer|tell|let|give|send|share|state|name|pick|choose|say|include|paste|add|provide|point|enter)\b|tell me\b|let me know\b|i(?:'ll|’ll| will)? need (?:to know\b|(?:the|your|a|an|one|more)\b)|i (?:can(?:'|’)?t|cannot|can not|do not know|don(?:'|’)t know)\b.{0,60}\b(?:without|until|before|which|what|whether)\b|(?:once|as soon as|when) (?:i|you) (?:know|have|tell|answer|reply)\b|(?:then|so(?: that)?) i (?:can|will|know)\b|bitte (?:nenn|geb|gib|sag|teil|wähl|schick|schreib)|por favor,? (?:di[gm]|ind[ií]|espec|env[ií]|escrib|inform)|merci de (?:me |nous )?(?:précis|dire|donn|indiqu))",
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
 /// The rule for an empty answer, as opposed to a missing one.
 pub const EMPTY: &str = "an empty answer";
 
@@ -52,6 +62,10 @@ pub fn infer(output: &str) -> Option<(TaskStatus, &'static str)> {
     let last = prose.last().map_or("", |line| line.trim());
     let asks = ends_in_question(last);
     let sentence = last_sentence(last);
+    // In the same line, or in the one above.
+    let before = last[..last.len() - sentence.len()].trim_end();
+    let line_before = prose.iter().nth_back(1).map_or("", String::as_str);
+    let before = if before.is_empty() { line_before } else { before };
     let words_before = prose.iter().map(|line| line.split_whitespace().count()).sum::<usize>()
         - sentence.split_whitespace().count();
     Some(if asks && words_before >= ANSWER_WORDS && OFFER.is_match(sentence) {
@@ -60,6 +74,8 @@ pub fn infer(output: &str) -> Option<(TaskStatus, &'static str)> {
         (TaskStatus::AwaitingResponse, "ends in a question")
     } else if REQUEST.is_match(sentence) {
         (TaskStatus::AwaitingResponse, "ends in a request for details")
+    } else if ends_in_question(before) && AFTER_QUESTION.is_match(sentence) {
+        (TaskStatus::AwaitingResponse, "a question and a request for its answer")
     } else if count_questions(output) > 0 {
         (TaskStatus::Complete, "questions, but none at the end")
     } else {
@@ -113,6 +129,31 @@ mod tests {
                 "ends in a request for details",
             ),
             ("Please provide more details.", "AWAITING_RESPONSE", "ends in a request for details"),
+            (
+                "Which trip do you mean? Please tell me the date.",
+                "AWAITING_RESPONSE",
+                "a question and a request for its answer",
+            ),
+            (
+                "Which of the two?\n\nI need the name of the file.",
+                "AWAITING_RESPONSE",
+                "a question and a request for its answer",
+            ),
+            (
+                "Is it open? Please note that it closes at noon.",
+                "COMPLETE",
+                "questions, but none at the end",
+            ),
+            (
+                "Welche Fahrt meinen Sie? Bitte nennen Sie das Datum.",
+                "AWAITING_RESPONSE",
+                "a question and a request for its answer",
+            ),
+            (
+                "Who needs it? I need it for the build.",
+                "COMPLETE",
+                "questions, but none at the end",
+            ),
             (
                 "Why is it slow? Because it reads everything twice.",
                 "COMPLETE",

@@ -102,7 +102,7 @@ fn broken(mut report: ReportDocument, words: &str) -> ReportDocument {
     report
 }
 
-/// The same run, of an agent that gave no answer in any trial.
+/// The same run, of an agent that gave no complete answer in any trial.
 fn silent(mut report: ReportDocument) -> ReportDocument {
     for case in &mut report.cases {
         case.steps.clear();
@@ -133,7 +133,7 @@ fn an_arm_without_an_answer_is_no_arm() {
     };
     let both =
         decide(&[(SkillArm::Without, silent(answered())), (SkillArm::Here, silent(answered()))]);
-    assert!(both.blocked.as_ref().unwrap().contains("no answer in any of"), "{both:?}");
+    assert!(both.blocked.as_ref().unwrap().contains("no complete answer in any of"), "{both:?}");
     assert_eq!(both.outcome(), RuleOutcome::Undecided);
     let no_control =
         decide(&[(SkillArm::Without, silent(answered())), (SkillArm::Here, answered())]);
@@ -144,7 +144,7 @@ fn an_arm_without_an_answer_is_no_arm() {
         assert!(without.cases.iter().all(|case| has_answer(case) == is_answer), "{words:?}");
         let found = decide(&[(SkillArm::Without, without), (SkillArm::Here, answered())]);
         let why = found.blocked.unwrap_or_default();
-        assert_eq!(why.contains("no answer in any of"), !is_answer, "{words:?}: {why}");
+        assert_eq!(why.contains("no complete answer in any of"), !is_answer, "{words:?}: {why}");
     }
     let no_base = decide(&[
         (SkillArm::Without, answered()),
