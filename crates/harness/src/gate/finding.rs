@@ -313,7 +313,8 @@ impl GateFinding {
                 "{why}: what a judge decides is not compared; accept a new baseline"
             ));
         }
-        sentences.extend(self.attribution.as_ref().map(ChangeAttribution::sentence));
+        let cause = |found: &ChangeAttribution| format!("by cause: {}", found.sentence());
+        sentences.extend(self.attribution.as_ref().map(cause));
         if self.compared == 0 {
             sentences.push(
                 "nothing could be compared: generated cases are others in each run, `selftest \
