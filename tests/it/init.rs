@@ -1,6 +1,8 @@
 //! `selftest init`: what it finds in a project, what it writes, and what it leaves alone.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 
 use crate::model_server::ModelServer;
 use crate::run::Run;
@@ -86,6 +88,33 @@ fn an_api_that_answers_in_one_call_is_tested() {
     for line in ["ask: {", "\"session_id\":\"{session_id}\"", "output: /answer"] {
         assert!(yaml.contains(line), "{line} is not in {yaml}");
     }
+}
+
+/// A server that states no length and ends each connection, as simple ones do.
+#[test]
+fn a_server_on_a_port_that_the_project_names_is_asked_for_its_api() {
+    let described = r#"{"paths": {"/chat": {"post": {
+        "requestBody": {"content": {"application/json": {"schema": {"properties": {"message": {}}}}}},
+        "responses": {"200": {"content": {"application/json": {"schema":
+            {"properties": {"answer": {}}}}}}}}}}}"#;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let _server = std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut lines =
+                BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let Some(first) = lines.next() else { continue };
+            let _ = lines.take_while(|line| !line.is_empty()).count();
+            let body = if first.contains("/openapi.json") { described } else { "{}" };
+            let head = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n";
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    let readme = format!("# Ferry\n\nIt listens on http://localhost:{port}.\n");
+    let found = format!("port {port}: a server listens");
+    let workspace = project().file("README.md", readme);
+    let run = written(&workspace, &[&found, "openapi.json: answers by POST /chat"]);
+    assert!(run.read(CONFIG).contains(&format!("127.0.0.1:{port}")), "{}", run.read(CONFIG));
 }
 
 #[cfg(unix)]

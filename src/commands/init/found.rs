@@ -419,10 +419,17 @@ fn local_ports(text: &str) -> Vec<u16> {
 /// The description that a server of this machine gives of its API.
 async fn description_of(port: u16) -> Option<Value> {
     let client = reqwest::Client::builder().no_proxy().timeout(OLLAMA_PATIENCE).build().ok()?;
-    let reply = client.get(format!("http://127.0.0.1:{port}/openapi.json")).send().await.ok()?;
-    let is_small = reply.content_length().is_some_and(|length| length <= MAX_FILE);
-    let text = reply.text().await.ok().filter(|_| is_small)?;
-    serde_json::from_str(&text).ok()
+    let url = format!("http://127.0.0.1:{port}/openapi.json");
+    let mut reply = client.get(url).send().await.ok()?;
+    let (mut body, most) = (Vec::new(), usize::try_from(MAX_FILE).ok()?);
+    // Servers that send in chunks, or to the end of the connection, state no length.
+    while let Some(chunk) = reply.chunk().await.ok()? {
+        if body.len() + chunk.len() > most {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    serde_json::from_slice(&body).ok()
 }
 
 /// The agents in the folders of a `PATH`.

@@ -307,7 +307,8 @@ mod tests {
             assert_ne!(certain(nothing, Some("I don't know.")), Some(false), "{nothing}");
             assert_eq!(certain(nothing, None), None, "{nothing}");
         }
-        for honest in ["I don't know of any other fare than free.", "I cannot say no: it is free."] {
+        for honest in ["I don't know of any other fare than free.", "I cannot say no: it is free."]
+        {
             assert_eq!(certain(honest, known), None, "{honest}");
         }
     }
