@@ -243,13 +243,14 @@ fn more(text: &mut String, count: usize) {
     }
 }
 
-/// Writes the prompt and answer of a case as a collapsed section.
+/// Writes the prompt and answer of a case as a collapsed section below its name. In the summary,
+/// which is HTML, nothing of a case could be escaped as Markdown.
 fn quote(text: &mut String, case: Option<&CaseDocument>) {
     let Some(case) = case.filter(|case| case.status != CaseStatus::NotRun) else { return };
     let Some(prompt) = &case.prompt else { return };
     let _ = writeln!(
         text,
-        "<details><summary>Prompt and answer</summary>\n\n**{}**\n\n{}\n",
+        "**{}**\n\n<details><summary>Prompt and answer</summary>\n\n{}\n",
         escape::inline_in_comment(&case.name(), MAX_ID),
         escape::fenced(prompt, MAX_QUOTE)
     );
