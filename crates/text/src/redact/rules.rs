@@ -295,17 +295,17 @@ fn value_behind(text: &str, from: usize, assigned: &Regex) -> Option<usize> {
     Some(from + assigned.find(part)?.end())
 }
 
-/// Rest of a name, an assignment operator and the opening quote, as in gitleaks.
+/// Rest of a name, an assignment operator or the parenthesis of a call, and the opening quote.
 static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        r#"\A[ \tA-Za-z0-9_.-]{0,20}[\s'"\\)\]]{0,6}(?:=>|:{1,3}=|={1,3}|\|\||:|\?=|>|,)[\s'"`=\\(]{0,8}"#,
+        r#"\A[ \tA-Za-z0-9_.-]{0,20}[\s'"\\)\]]{0,6}(?:=>|:{1,3}=|={1,3}|\|\||:|\?=|>|,|\()[\s'"`=\\(]{0,8}"#,
     )
 });
 
 /// Like [`ASSIGNED`] for any name. Excludes the comma, which also separates words.
 static ASSIGNED_TO_ANY: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        r#"\A[ A-Za-z0-9_.-]{0,20}[ '"\\)\]]{0,6}(?:=>|:{1,3}=|={1,3}|:|\?=|>|\()[ '"`=\\(@]{0,8}(?:(?i:bearer|basic|token|bot) +)?"#,
+        r#"\A[ A-Za-z0-9_.-]{0,20}[ '"\\)\]]{0,6}(?:=>|:{1,3}=|={1,3}|:|\?=|>|\()[ '"`=\\(@]{0,8}(?:(?i:bearer|basic|token|bot) +|base64:)?"#,
     )
 });
 

@@ -94,8 +94,29 @@ pub(super) const SECRET_PATTERNS: &[SecretPattern] = &[
     shape(r"(?P<before>://[^/\s:@]*:)[^/\s:@\[]+(?P<after>@)"),
     // curl -u name:password, --password value
     shape(
-        r#"(?P<before>\bcurl\s(?:[^\n"'|]|"[^"\n]*"|'[^'\n]*')*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:)[^\s"'$\[]{3,}"#,
+        r#"(?P<before>\bcurl(?:\s(?:[^\n"'|]|"[^"\n]*"|'[^'\n]*')*?)?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:)[^\s"'$\[]{3,}"#,
     ),
+    // redis-cli -a value
+    shape(
+        r#"(?P<before>\bredis-cli\s(?:[^\n"'|;]*?\s)?(?:-a|--pass)[ =]["']?)[^\s"'$\[-][^\s"']{3,}"#,
+    ),
+    // openssl -passin pass:value
+    shape(r#"(?P<before>\s-pass(?:in|out)?\s+["']?pass:)[^\s"'$\[]{4,}"#),
+    // A UUID that is a token by its command: snyk auth, and others' login.
+    shape(
+        r"(?i)(?P<before>\b(?:auth|login)\s+)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+    ),
+    // The lines of .pgpass: host, port, database, user, password. Compilers name lines and columns so as
+    // well, but no names behind them.
+    shape_with_digit(
+        r"(?P<before>(?:(?m:^)|\\n)(?:[A-Za-z0-9.-]+|\*):(?:[0-9]{4,5}|\*):(?:[A-Za-z_][A-Za-z0-9_-]*|\*):[A-Za-z_][A-Za-z0-9_.-]*:)[^\s:\[\\]{8,}(?P<after>\s|\\n|\z)",
+    ),
+    // <password>value</password>
+    shape(concat!(
+        r"(?i)(?P<before><[a-z0-9_.:-]*",
+        secret_word!(),
+        r">)[^\s<>$\[{][^\s<>]{3,}(?P<after></)"
+    )),
     // sshpass -p value
     shape(r#"(?P<before>\bsshpass\s+-p\s*["']?)[^\s"'$\[]{4,}"#),
     // mysql -pvalue, where mysql is the command: containers are named so too, and their `-p` is a port.
