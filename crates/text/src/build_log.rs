@@ -237,6 +237,8 @@ mod tests {
             ("\u{1b}[1;31m##[x]\u{1b}[m", "\u{1b}[1;31m## [x]\u{1b}[m"),
             // It only begins as JSON does.
             ("[1] ##[x]", "[1] ## [x]"),
+            // No document, though a value of JSON.
+            ("\"##[x]\"", "\"## [x]\""),
             ("\u{200b}::a", "⟨U+200B⟩::a"),
             (":\u{200d}:a", ":\u{200d} :a"),
             ("a\r::b", "a\n: :b"),
@@ -245,6 +247,12 @@ mod tests {
         ] {
             assert_eq!(without_commands(text), safe, "{text:?}");
         }
+    }
+
+    #[test]
+    fn messages_and_properties_of_annotations() {
+        assert_eq!(message("::50 %\r\n::x, ##[y"), "::50 %25%0D%0A::x, ## [y");
+        assert_eq!(property("a::b, c\n%"), "a%3A%3Ab%2C c%0A%25");
     }
 
     #[test]

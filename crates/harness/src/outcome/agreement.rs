@@ -42,7 +42,7 @@ impl JudgeAgreement {
             kappa: kappa.map(|found| found.kappa),
             kappa_interval: kappa
                 // Without spread, the interval would be a single point.
-                .filter(|found| found.standard_error > 1e-9)
+                .filter(|found| found.standard_error.total_cmp(&1e-9).is_gt())
                 .map(|found| found.interval),
         })
     }
@@ -277,6 +277,139 @@ impl PanelAgreement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{case, score, scored, unscored};
+    use crate::judge::panel::PanelVerdict;
+    use selftest_models::structured::UnscoredReason;
+
+    fn verdict(overall: Option<f64>) -> Verdict {
+        match overall {
+            Some(overall) => scored([overall; 4], "").verdict,
+            None => unscored(UnscoredReason::Malformed, "no JSON").verdict,
+        }
+    }
+
+    /// A case whose judge said so when it was asked again and again.
+    fn sampled(overalls: &[Option<f64>]) -> CaseResult {
+        let mut case = case(0, "a", scored([0.9; 4], "Good."));
+        let samples = overalls.iter().map(|overall| verdict(*overall)).collect();
+        case.steps[0].judgement.as_mut().unwrap().samples = samples;
+        case
+    }
+
+    /// A case on whose steps the judges `a`, `b` and `c` said so.
+    fn by_panel(id: &str, steps: &[[Option<f64>; 3]]) -> CaseResult {
+        let case = case(0, id, scored([0.9; 4], "Good."));
+        let step = |said: &[Option<f64>; 3]| {
+            let mut step = case.steps[0].clone();
+            let judge = |(model, overall): (&str, &Option<f64>)| PanelVerdict {
+                model: model.to_owned(),
+                verdict: verdict(*overall),
+                samples: Vec::new(),
+            };
+            let panel = ["a", "b", "c"].into_iter().zip(said).map(judge).collect();
+            step.judgement.as_mut().unwrap().panel = panel;
+            step
+        };
+        CaseResult { steps: steps.iter().map(step).collect(), ..case }
+    }
+
+    const GOOD: Option<f64> = Some(0.9);
+    const BAD: Option<f64> = Some(0.3);
+
+    #[test]
+    fn samples_that_differ() {
+        let of = |cases: &[CaseResult]| JudgeSamples::of(cases);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[sampled(&[GOOD]), sampled(&[])]), None, "once is no sample");
+        let cases = [
+            sampled(&[GOOD, GOOD]),
+            sampled(&[Some(0.8), Some(0.8)]),
+            sampled(&[GOOD, BAD, None]),
+            sampled(&[BAD, BAD]),
+        ];
+        let found = of(&cases).unwrap();
+        assert_eq!((found.answers, found.samples), (4, 9));
+        assert_eq!((found.unscored, found.split), (1, 1));
+        assert_eq!(
+            found.sentence(),
+            "9 verdicts on 4 answers, standard deviation on one answer 0.21, 1 answer passes by \
+             some of them only, 1 verdict without a score"
+        );
+        let split = of(&[sampled(&[GOOD, BAD]), sampled(&[BAD, GOOD])]).unwrap();
+        assert_eq!(
+            split.sentence(),
+            "4 verdicts on 2 answers, standard deviation on one answer 0.42, 2 answers pass by \
+             some of them only"
+        );
+        let same = of(&[sampled(&[GOOD, GOOD])]).unwrap();
+        assert_eq!(same.sentence(), "2 verdicts on 1 answer, standard deviation on one answer 0.00");
+        assert_eq!(of(&[sampled(&[GOOD, None])]).unwrap().variance, None);
+    }
+
+    #[test]
+    fn a_judge_votes_by_all_steps() {
+        let said = votes(&by_panel("x", &[[GOOD, BAD, None], [Some(0.8), GOOD, GOOD]]));
+        let vote = |model: &str, pass, overall: Option<f64>| PanelVote {
+            model: model.to_owned(),
+            pass,
+            overall: overall.map(score),
+        };
+        let (yes, no) = (Some(true), Some(false));
+        let expected = [vote("a", yes, Some(0.8)), vote("b", no, BAD), vote("c", None, None)];
+        assert_eq!(said, expected);
+        assert_eq!(votes(&case(0, "x", scored([0.9; 4], "Good."))), []);
+        let is_disputed = |passes: &[Option<bool>]| {
+            let votes: Vec<PanelVote> = passes.iter().map(|pass| vote("a", *pass, None)).collect();
+            super::is_disputed(&votes)
+        };
+        assert!(is_disputed(&[yes, no]) && is_disputed(&[no, None, yes]));
+        for agreed in [&[yes, None][..], &[no, None], &[yes, yes], &[None], &[]] {
+            assert!(!is_disputed(agreed), "{agreed:?}");
+        }
+    }
+
+    #[test]
+    fn judges_of_a_panel_agree_or_not() {
+        let agreed = by_panel("agreed", &[[GOOD, GOOD, None]]);
+        let disputed = by_panel("disputed", &[[GOOD, BAD, GOOD]]);
+        let single = by_panel("single", &[[GOOD, None, None]]);
+        let none = case(0, "none", scored([0.9; 4], "Good."));
+        assert_eq!(PanelAgreement::of([&none]), None);
+        let found = PanelAgreement::of([&none, &agreed, &disputed, &single]).unwrap();
+        let judge = |model: &str, passed, failed, unscored| PanelJudge {
+            model: model.to_owned(),
+            passed,
+            failed,
+            unscored,
+        };
+        assert_eq!(found.judges, [judge("a", 3, 0, 0), judge("b", 1, 1, 1), judge("c", 1, 0, 2)]);
+        assert_eq!((found.cases, found.unanimous), (2, 1));
+        assert_eq!(found.disputed, ["disputed"]);
+        let pairs: Vec<(&str, &str, u32, u32)> = found
+            .pairs
+            .iter()
+            .map(|pair| {
+                let agreement = pair.agreement.as_ref().unwrap();
+                (&*pair.a, &*pair.b, agreement.cases, agreement.same)
+            })
+            .collect();
+        assert_eq!(pairs, [("a", "b", 2, 1), ("a", "c", 1, 1), ("b", "c", 1, 0)]);
+        let sentences = found.sentences();
+        assert_eq!(sentences[0], "all judges say the same of 1 of 2 cases (50 %)");
+        assert_eq!(sentences[1], "disputed: disputed");
+        assert!(sentences[2].starts_with("a and b agree on 1 of 2 cases (50 %)"), "{sentences:?}");
+        let silent = [
+            "b: no vote on 1 case, which counts for nothing",
+            "c: no vote on 2 cases, which counts for nothing",
+        ];
+        assert_eq!(sentences[5..], silent);
+        let one = PanelAgreement::of([&agreed]).unwrap().sentences();
+        assert_eq!(one[0], "all judges say the same of 1 of 1 case (100 %)");
+        assert!(one[1].starts_with("a and b agree on 1 of 1 case"), "{one:?}");
+        assert_eq!(one[2], "a and c have voted on no case both");
+        let alone = PanelAgreement::of([&single]).unwrap().sentences();
+        assert_eq!(alone[0], "no case has the votes of two judges");
+    }
 
     fn pairs(cells: &[(bool, bool, usize)]) -> Vec<(bool, bool)> {
         cells.iter().flat_map(|&(a, b, count)| vec![(a, b); count]).collect()

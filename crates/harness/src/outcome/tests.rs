@@ -280,6 +280,10 @@ fn statuses_count_as_passed_failed_or_neither() {
     ] {
         assert_eq!(status.pass(), pass, "{}", status.label());
     }
+    let labels: std::collections::BTreeSet<&str> =
+        <CaseStatus as strum::VariantArray>::VARIANTS.iter().map(|status| status.label()).collect();
+    assert_eq!(labels.len(), 10, "{labels:?}");
+    assert!(labels.contains("PASS") && labels.contains("NOT RUN"), "{labels:?}");
     assert_eq!(case_name("a", None), "a");
     assert_eq!(case_name("a", Some(2)), "a #2");
     assert_eq!(CaseResult { repeat: Some(3), ..good() }.name(), "a #3");

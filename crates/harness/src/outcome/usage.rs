@@ -268,4 +268,98 @@ mod tests {
         assert_eq!((role.calls, role.model_ms), (4, 160));
         assert_eq!((role.prompt_tokens, role.completion_tokens), (1_000_500, 100_010));
     }
+
+    /// A case with a call of each role, a failed one of the program, and a step that states tokens.
+    fn paid() -> CaseResult {
+        let mut case = crate::fixtures::case(0, "a", crate::fixtures::scored([0.9; 4], "Good."));
+        let mut wrote = call("openai/gpt-4o", Some((1_000_000, 0)), true);
+        wrote.served_model = Some("gpt-4o-2026".to_owned());
+        case.generation.attempts[0].call = wrote;
+        let mut stated = case.steps[0].clone();
+        stated.judgement = None;
+        stated.reply.as_mut().unwrap().tokens = Some(30);
+        let reply = case.steps[0].reply.as_mut().unwrap();
+        reply.call = Some(call("ollama/qwen", Some((5, 7)), true));
+        reply.tokens = Some(12);
+        case.evidence.failed_call = Some(Box::new(call("ollama/qwen", None, false)));
+        let judgement = case.steps[0].judgement.as_mut().unwrap();
+        judgement.calls = vec![call("openai/o3", Some((2_000_000, 0)), true)];
+        case.steps.push(stated);
+        case
+    }
+
+    fn roles(usage: &UsageByRole) -> Vec<&'static str> {
+        usage.rows().into_iter().map(|(role, _)| role).collect()
+    }
+
+    #[test]
+    fn a_case_pays_for_what_it_asked_itself() {
+        let usage = UsageByRole::of(&paid(), &prices());
+        assert_eq!(roles(&usage), ["generator", "sut", "judge", "total"]);
+        assert_eq!((usage.generator.calls, usage.generator.cost), (1, Some(2.5)));
+        assert_eq!((usage.sut.calls, usage.sut.cost, usage.sut.unpriced_calls), (2, None, 1));
+        assert_eq!(usage.sut.undivided_tokens, 30, "the tokens of a call are counted there");
+        assert_eq!((usage.judge.calls, usage.judge.cost), (1, Some(2.0)));
+        let expected = RoleUsage {
+            calls: 4,
+            prompt_tokens: 3_000_005,
+            completion_tokens: 7,
+            undivided_tokens: 30,
+            model_ms: 160,
+            uncounted_calls: 0,
+            cost: Some(4.5),
+            unpriced_calls: 1,
+            served_models: ["gpt-4o-2026".to_owned()].into(),
+        };
+        assert_eq!(usage.total, expected);
+        // The run before paid for prompts and answers.
+        let former = Some(crate::outcome::case::FormerVerdict::of(&paid()));
+        let again = UsageByRole::of(&CaseResult { former, ..paid() }, &prices());
+        assert_eq!(roles(&again), ["judge", "total"]);
+        assert_eq!(again.total.cost, Some(2.0));
+        let unchanged_since = Some(crate::fixtures::run_id());
+        let known = UsageByRole::of(&CaseResult { unchanged_since, ..paid() }, &prices());
+        assert_eq!((known.is_empty(), roles(&known)), (true, Vec::new()));
+    }
+
+    #[test]
+    fn a_run_pays_for_all_its_cases() {
+        let prices = prices();
+        let mut other = paid();
+        other.steps[0].judgement.as_mut().unwrap().calls = vec![call("x", None, true)];
+        let run = RunUsage::of([&paid(), &other].into_iter(), Some(&prices)).unwrap();
+        let total = &run.usage.total;
+        assert_eq!((total.calls, total.cost, total.undivided_tokens), (8, Some(7.0), 60));
+        assert_eq!((total.uncounted_calls, total.unpriced_calls), (1, 3));
+        assert_eq!((run.usage.judge.calls, run.usage.judge.cost), (2, Some(2.0)));
+        assert_eq!((run.usage.generator.cost, run.usage.sut.calls), (Some(5.0), 4));
+        assert_eq!(run.currency(), Some("EUR"));
+        assert_eq!(run.served_models(), [("generator", "gpt-4o-2026".to_owned())]);
+        let free = RunUsage::of([&paid()].into_iter(), None).unwrap();
+        assert_eq!((free.currency(), free.usage.total.cost), (None, None));
+        assert_eq!(free.usage.total.unpriced_calls, 3);
+        assert_eq!(RunUsage::of(std::iter::empty(), Some(&prices)), None);
+    }
+
+    #[test]
+    fn names_of_served_models_are_bounded() {
+        let mut role = RoleUsage::default();
+        let names: Vec<String> = (0..12).map(|number| format!("m-{number:02}")).collect();
+        role.add_served(&names[..3]);
+        role.add_served(&names[..3]);
+        assert_eq!(role.served_models.len(), 3);
+        role.add_served(&names);
+        assert_eq!(role.served_models.len(), MAX_SERVED);
+        assert!(role.served_models.contains("m-09") && !role.served_models.contains("m-10"));
+    }
+
+    #[test]
+    fn what_is_zero_is_left_out() {
+        let empty = RoleUsage::default();
+        let stated = RoleUsage { undivided_tokens: 1, ..RoleUsage::default() };
+        let called = RoleUsage { calls: 1, ..RoleUsage::default() };
+        assert!(empty.is_empty() && !stated.is_empty() && !called.is_empty());
+        assert!(json!(stated).get("undivided_tokens").is_some());
+        assert!(json!(called).get("undivided_tokens").is_none());
+    }
 }
