@@ -166,6 +166,36 @@ fn a_program_that_reads_no_stdin_gets_its_request_as_an_argument() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn of_a_program_that_prints_json_the_answer_in_it_counts() {
+    let agent = "#!/bin/sh\necho 'loading…'\n\
+                 echo '{\"model\": \"m\", \"answer\": \"This is ferry.\", \"sources\": []}'\n";
+    let workspace = program(Workspace::new(), "ask.sh", agent)
+        .file("README.md", "# Ferry\n\nAsk it: `./ask.sh \"Which harbour is next?\" --json`\n")
+        .file("package.json", "{\"name\": \"ferry\"}");
+    let run = written(&workspace, &["output is /answer", "COMPLETE: This is ferry."]);
+    assert!(run.read(CONFIG).contains("output: \"/answer\""), "{}", run.read(CONFIG));
+    let report = workspace.clone().args(["--suite", SUITE]).run().exit(1).report();
+    let case = report.case_of("names_the_project");
+    assert_eq!(case.0["output"], "This is ferry.", "{case}");
+    // A program that stops to print it has given no answer.
+    let workspace = workspace.file("ask.sh", "#!/bin/sh\necho 'busy, try again'\n");
+    let report = workspace.clone().args(["--suite", SUITE]).run().exit(1).report();
+    let case = report.case_of("names_the_project");
+    assert!(case.reason().contains("no JSON to look for /answer in"), "{case}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_to_type_in_is_told_apart_from_one_that_answers() {
+    let agent = "#!/bin/sh\necho 'Welcome!'\nwhile printf '> ' && read -r line; do\n\
+                 echo 'I am Ferry.'\ndone\n";
+    let workspace = program(Workspace::new(), "bot.sh", agent)
+        .file("README.md", "# Ferry\n\nRun `./bot.sh` and type.\n");
+    let _ = written(&workspace, &["its answer ends in `>`, as that of a program to type in"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_program_that_does_not_answer_is_shown_with_what_to_do() {
     let agent = "#!/bin/sh\necho 'Error: stdin is not a terminal' >&2\nexit 1\n";
     let readme = "# Ferry\n\nStart it: `./agent.sh`, or `go run . \"Which harbour is next?\"`\n";

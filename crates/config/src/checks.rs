@@ -18,7 +18,9 @@ use selftest_grading::grade::reflection::{CriteriaError, ReflectionRules, Reflec
 use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::rubric::{self, Rubric, RubricCategory, RubricError};
 use selftest_harness::sut::address::HostPort;
-use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
+use selftest_harness::sut::sut_settings::{
+    ADAPTERS, HttpSettings, ProgramProtocol, ProtocolSettings, SutSettings,
+};
 use selftest_models::ThinkingMode;
 use selftest_service::jobs::CronSchedule;
 
@@ -58,6 +60,9 @@ pub(super) fn check(document: &Value) -> Vec<ConfigFault> {
         }
         if let Some(http) = &sut.http {
             faults.extend(http_addresses(http));
+        }
+        if let Some(command) = &sut.command {
+            faults.extend(command_output(&command.speech));
         }
     }
     faults
@@ -479,6 +484,36 @@ fn network_access(section: &str, program: &Value) -> Vec<ConfigFault> {
     faults
 }
 
+/// Checks the place of a program's answer, which only plain text leaves open.
+fn command_output(speech: &ProtocolSettings) -> Option<ConfigFault> {
+    let pointer = Some(speech.output.as_str()).filter(|pointer| !pointer.is_empty())?;
+    if speech.protocol == ProgramProtocol::Text {
+        return no_pointer("command.output", pointer);
+    }
+    Some(ConfigFault {
+        is_at_key: true,
+        hint: Some("set `protocol: text`, or remove `output`".to_owned()),
+        ..fault_at(
+            "/sut/command/output",
+            "`sut.command.output` belongs to `protocol: text`".to_owned(),
+            "JSON Lines name the answer themselves",
+        )
+    })
+}
+
+/// Returns the fault of a text that is no JSON Pointer.
+fn no_pointer(key: &str, pointer: &str) -> Option<ConfigFault> {
+    if pointer.is_empty() || pointer.starts_with('/') {
+        return None;
+    }
+    let message = format!("`sut.{key}` must be a JSON Pointer");
+    let found = super::shape::description(&pointer.into());
+    Some(ConfigFault {
+        hint: Some(format!("write `/{}`", selftest_text::one_line(pointer, 60))),
+        ..fault_at(&format!("/sut/{}", key.replace('.', "/")), message, format!("found {found}"))
+    })
+}
+
 fn http_addresses(http: &HttpSettings) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     if !["http://", "https://"].iter().any(|scheme| http.base_url.starts_with(scheme)) {
@@ -487,16 +522,8 @@ fn http_addresses(http: &HttpSettings) -> Vec<ConfigFault> {
         faults.push(fault_at("/sut/http/base_url", message, format!("found {found}")));
     }
     let pointers = [("task_id", &http.task_id), ("status", &http.status), ("output", &http.output)];
-    for (key, pointer) in pointers {
-        if !pointer.is_empty() && !pointer.starts_with('/') {
-            let message = format!("`sut.http.{key}` must be a JSON Pointer");
-            let found = super::shape::description(&pointer.as_str().into());
-            faults.push(ConfigFault {
-                hint: Some(format!("write `/{}`", selftest_text::one_line(pointer, 60))),
-                ..fault_at(&format!("/sut/http/{key}"), message, format!("found {found}"))
-            });
-        }
-    }
+    let wrong = |(key, pointer): (&str, &String)| no_pointer(&format!("http.{key}"), pointer);
+    faults.extend(pointers.into_iter().filter_map(wrong));
     if let Some(ask) = &http.ask {
         if !ask.mentions("{prompt}") && !ask.mentions("{messages}") {
             let message = "`sut.http.ask.body` must contain `{prompt}` or `{messages}`".to_owned();

@@ -81,6 +81,8 @@ pub(super) struct FoundCommand {
     pub(super) words: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) request: RequestBy,
+    /// JSON Pointer to the answer, if the program prints JSON.
+    pub(super) output: Option<String>,
     /// File and line, such as `README.md:12`.
     pub(super) origin: String,
 }
@@ -111,12 +113,17 @@ impl FoundCommand {
         if words.is_empty() || does_else {
             return None;
         }
+        // Their banner would repeat the request in front of the answer.
+        if ["npm", "pnpm"].contains(&words[0].as_str()) && !words.iter().any(|word| word == "-s") {
+            words.retain(|word| word != "--silent");
+            words.insert(1, "--silent".to_owned());
+        }
         let request = if take_request(&mut words) && !is_fed {
             RequestBy::Argument
         } else {
             RequestBy::Stdin
         };
-        let found = Self { words, environment, request, origin: origin.to_owned() };
+        let found = Self { words, environment, request, output: None, origin: origin.to_owned() };
         found.starts_something().then_some(found)
     }
 
@@ -249,6 +256,7 @@ pub(super) fn of_pyproject(text: &str) -> Vec<FoundCommand> {
                     words: vec!["python3".to_owned(), "-c".to_owned(), call],
                     environment: BTreeMap::new(),
                     request: RequestBy::Stdin,
+                    output: None,
                     origin: format!("pyproject.toml:{number}"),
                 });
             }
@@ -414,6 +422,15 @@ mod tests {
         assert_eq!(of_procfile("worker: python3 bot.py\n")[0].words, ["python3", "bot.py"]);
         assert_eq!(of_script("agent.py").unwrap().words, ["python3", "agent.py"]);
         assert_eq!(of_script("agent.md"), None);
+    }
+
+    #[test]
+    fn package_managers_print_no_banner() {
+        let words = |line| FoundCommand::parse(line, "x").unwrap().words.join(" ");
+        assert_eq!(words("npm run ask -- \"Which port?\""), "npm --silent run ask --");
+        assert_eq!(words("pnpm ask \"Which port?\" --json"), "pnpm --silent ask {prompt} --json");
+        assert_eq!(words("npm run --silent ask"), "npm --silent run ask");
+        assert_eq!(words("npm -s run ask"), "npm -s run ask");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The manifest of a project: its name, and the programs that it installs. Pure; a
 //! manifest is a stranger's, whatever it holds.
 
+use std::collections::BTreeMap;
+
 use selftest_text::one_line;
 use serde_json::Value;
+
+use super::commands::{FoundCommand, RequestBy};
 
 /// Most bytes of a name or a path.
 const MAX_NAME: usize = 80;
@@ -59,12 +63,19 @@ impl Package {
 
 impl PackageProgram {
     /// How it is started in the project's folder, without a shell.
-    pub(super) fn command(&self) -> Vec<String> {
+    pub(super) fn command(&self) -> FoundCommand {
         let is_script = [".js", ".mjs", ".cjs"].iter().any(|end| self.path.ends_with(end));
-        if is_script {
+        let words = if is_script {
             vec!["node".to_owned(), self.path.clone()]
         } else {
             vec![format!("./{}", self.path)]
+        };
+        FoundCommand {
+            words,
+            environment: BTreeMap::new(),
+            request: RequestBy::Stdin,
+            output: None,
+            origin: "package.json".to_owned(),
         }
     }
 }
@@ -119,7 +130,8 @@ mod tests {
         assert_eq!(programs(one), [("helper".to_owned(), "bin/helper.js".to_owned())]);
         let two = r#"{"bin": {"ask": "cli.mjs", "serve": "bin/serve"}}"#;
         let package = Package::read(two).unwrap();
-        let commands: Vec<_> = package.programs.iter().map(PackageProgram::command).collect();
+        let commands: Vec<_> =
+            package.programs.iter().map(|program| program.command().words).collect();
         assert_eq!(commands, [vec!["node", "cli.mjs"], vec!["./bin/serve"]]);
     }
 

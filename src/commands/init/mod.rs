@@ -23,6 +23,7 @@ use selftest_app::{AppError, Greeting, Project, doctor, greet};
 use selftest_config as config;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
+use target::Target;
 use write::{Destination, Written};
 
 use crate::args::GlobalArgs;
@@ -108,36 +109,72 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
 }
 
 /// Starts the chosen program once and shows what came back. A program whose way of taking a request is
-/// not known and that does not answer gets the request as an argument too; the configuration keeps
-/// the way that works. Returns false if it does not answer.
+/// not known and that does not answer gets the request as an argument too; of one that prints JSON,
+/// the answer is looked for in it. The configuration keeps what works. Returns false if it does not
+/// answer.
 async fn say_hello(
     project: &Project,
     folder: &Destination<'_>,
     found: &Found,
     answers: &mut Answers,
 ) -> Result<bool, AppError> {
-    let Some(greeting) = greet(project).await? else { return Ok(true) };
+    let Some(mut greeting) = greet(project).await? else { return Ok(true) };
     print(&greeting_lines(&greeting))?;
-    let Some(other) = answers.target.other_input().filter(|_| !greeting.is_answered()) else {
-        return Ok(greeting.is_answered());
+    if !greeting.is_answered()
+        && let Some(other) = answers.target.other_input()
+    {
+        let Some(second) = greet_as(project, folder, found, answers, other).await? else {
+            print("note   it does not answer a request in an argument either\n")?;
+            return Ok(false);
+        };
+        print("note   it answers a request that is its last argument: prompt_input is argument\n")?;
+        print(&greeting_lines(&second))?;
+        greeting = second;
+    }
+    let Some(printed) = greeting.answer.as_ref().ok().filter(|_| greeting.is_answered()) else {
+        return Ok(false);
     };
+    if let Some(reading) = answers.target.with_output(&printed.output)
+        && let Some(second) = greet_as(project, folder, found, answers, reading).await?
+    {
+        let pointer = answers.target.output().unwrap_or_default();
+        print(&format!(
+            "note   it prints JSON with the answer at {pointer}: output is {pointer}\n"
+        ))?;
+        print(&greeting_lines(&second))?;
+    } else if let Some(mark) = prompt_mark(&printed.output) {
+        print(&format!(
+            "note   its answer ends in `{mark}`, as that of a program to type in: name one in \
+             sut.command.run\n       that prints the answer and ends, so that checks see nothing else\n"
+        ))?;
+    }
+    Ok(true)
+}
+
+/// Says hello to another form of the target, and keeps it in the configuration if it answers.
+async fn greet_as(
+    project: &Project,
+    folder: &Destination<'_>,
+    found: &Found,
+    answers: &mut Answers,
+    other: Target,
+) -> Result<Option<Greeting>, AppError> {
     let first = std::mem::replace(&mut answers.target, other);
     write_configuration(folder, found, answers)?;
-    match greet(project).await? {
-        Some(second) if second.is_answered() => {
-            print(
-                "note   it answers a request that is its last argument: prompt_input is argument\n",
-            )?;
-            print(&greeting_lines(&second))?;
-            Ok(true)
-        }
-        _ => {
-            answers.target = first;
-            write_configuration(folder, found, answers)?;
-            print("note   it does not answer a request in an argument either\n")?;
-            Ok(false)
-        }
+    let greeting = greet(project).await?.filter(Greeting::is_answered);
+    if greeting.is_none() {
+        answers.target = first;
+        write_configuration(folder, found, answers)?;
     }
+    Ok(greeting)
+}
+
+/// Returns the mark at which a program waits for the next line, if an answer ends in one.
+fn prompt_mark(answer: &str) -> Option<&str> {
+    let last = answer.lines().last()?.trim();
+    let mark = last.rsplit(char::is_whitespace).next()?;
+    (["$", "»", "❯"].contains(&mark) || !mark.is_empty() && mark.chars().all(|c| c == '>'))
+        .then_some(mark)
 }
 
 fn write_configuration(

@@ -1,14 +1,12 @@
 //! The target of a project's tests: a program of its own, a task API, an agent on this machine, or
 //! the built-in assistant. Says how each is written down in the configuration. Pure.
 
-use std::collections::BTreeMap;
-
 use selftest_config::Environment;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::init::commands::{FoundCommand, RequestBy};
 use crate::commands::init::manifest::PackageProgram;
-use crate::commands::init::task_api::{AgentApi, ApiWay};
+use crate::commands::init::task_api::{AgentApi, ApiWay, OUTPUTS};
 
 /// Agents with a command line that takes one task and ends, and those that speak the Agent Client
 /// Protocol.
@@ -111,12 +109,8 @@ pub(super) enum Target {
 }
 
 /// The section for a program of the project.
-fn program_section(
-    words: &[String],
-    request: RequestBy,
-    environment: &BTreeMap<String, String>,
-    has_skills: bool,
-) -> String {
+fn program_section(command: &FoundCommand, has_skills: bool) -> String {
+    let FoundCommand { words, environment, request, output, origin: _ } = command;
     let folder = if has_skills {
         "    # It works in a copy of the project, in which skills can be laid for it\n    \
              work_folder: copy\n"
@@ -127,6 +121,12 @@ fn program_section(
         RequestBy::Stdin => "stdin",
         RequestBy::Argument => "argument",
     };
+    let output = output.as_ref().map_or_else(String::new, |pointer| {
+        format!(
+            "    # Where the answer stands in the JSON that it prints\n    output: {}\n",
+            json!(pointer)
+        )
+    });
     let environment = if environment.is_empty() {
         String::new()
     } else {
@@ -141,7 +141,7 @@ fn program_section(
              protocol: text\n    \
              # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
              prompt_input: {input}\n\
-         {environment}{folder}    \
+         {output}{environment}{folder}    \
              # All other variables are cleared, and nothing can be reached but these, as host:port\n    \
              pass_environment: []\n    \
              addresses: []\n",
@@ -250,12 +250,8 @@ impl Target {
     /// from the project is quoted as JSON, which YAML reads.
     pub(super) fn section(&self, has_skills: bool) -> String {
         match self {
-            Self::Command(command) => {
-                program_section(&command.words, command.request, &command.environment, has_skills)
-            }
-            Self::Program(program) => {
-                program_section(&program.command(), RequestBy::Stdin, &BTreeMap::new(), has_skills)
-            }
+            Self::Command(command) => program_section(command, has_skills),
+            Self::Program(program) => program_section(&program.command(), has_skills),
             Self::Api(api) => api_section(api),
             Self::Agent(agent) if agent.is_acp() => {
                 let run: Vec<&str> =
@@ -318,17 +314,32 @@ impl Target {
 
     /// The other way to hand a request to a program whose way no text shows.
     pub(super) fn other_input(&self) -> Option<Self> {
-        let command = match self {
-            Self::Command(command) if command.request == RequestBy::Stdin => command.clone(),
-            Self::Program(program) => FoundCommand {
-                words: program.command(),
-                environment: BTreeMap::new(),
-                request: RequestBy::Stdin,
-                origin: "package.json".to_owned(),
-            },
-            _ => return None,
-        };
+        let command = self.command().filter(|command| command.request == RequestBy::Stdin)?;
         Some(Self::Command(FoundCommand { request: RequestBy::Argument, ..command }))
+    }
+
+    /// The same program, of which only the answer in the JSON that it printed counts. `None` if that
+    /// is no JSON, or the answer's place in it is not plain.
+    pub(super) fn with_output(&self, printed: &str) -> Option<Self> {
+        let command = self.command().filter(|command| command.output.is_none())?;
+        let parse = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
+        let printed = parse(printed).or_else(|| printed.lines().rev().find_map(parse))?;
+        let holds_text = |name: &&&str| printed.get(**name).is_some_and(Value::is_string);
+        let output = Some(format!("/{}", OUTPUTS.iter().find(holds_text)?));
+        Some(Self::Command(FoundCommand { output, ..command }))
+    }
+
+    /// The JSON Pointer to the answer in what the program prints.
+    pub(super) fn output(&self) -> Option<String> {
+        self.command()?.output
+    }
+
+    fn command(&self) -> Option<FoundCommand> {
+        match self {
+            Self::Command(command) => Some(command.clone()),
+            Self::Program(program) => Some(program.command()),
+            Self::Api(_) | Self::Agent(_) | Self::Assistant { .. } => None,
+        }
     }
 
     /// Whether it can be started at once, without keys that are not there.

@@ -13,7 +13,7 @@ const IDS: [&str; 5] = ["task_id", "id", "job_id", "run_id", "taskId"];
 
 const STATUSES: [&str; 2] = ["status", "state"];
 
-const OUTPUTS: [&str; 8] =
+pub(super) const OUTPUTS: [&str; 8] =
     ["output", "result", "answer", "response", "reply", "text", "message", "content"];
 
 /// Names of the field that continues a conversation.

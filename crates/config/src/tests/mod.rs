@@ -248,6 +248,13 @@ grade: {{quality: {{weights: {{problem_solved: 0.5}}}}}}
 }
 
 #[test]
+fn the_place_of_a_printed_answer_is_checked() {
+    let of = |lines: &str| errors(&format!("{SPEC}sut:\n  command:\n    run: [a]\n{lines}"));
+    insta::assert_snapshot!(of("    protocol: text\n    output: answer\n"));
+    insta::assert_snapshot!(of("    output: /answer\n"));
+}
+
+#[test]
 fn colour_is_the_callers_choice() {
     let errors = resolved(Some("version: 2\nscenarios: []\n"), &[], &[]).unwrap_err();
     assert!(errors.render(true).contains('\u{1b}') && !errors.render(false).contains('\u{1b}'));

@@ -342,7 +342,10 @@ mod tests {
              some of them only"
         );
         let same = of(&[sampled(&[GOOD, GOOD])]).unwrap();
-        assert_eq!(same.sentence(), "2 verdicts on 1 answer, standard deviation on one answer 0.00");
+        assert_eq!(
+            same.sentence(),
+            "2 verdicts on 1 answer, standard deviation on one answer 0.00"
+        );
         assert_eq!(of(&[sampled(&[GOOD, None])]).unwrap().variance, None);
     }
 

@@ -67,6 +67,23 @@ impl SeenAnswer {
         }
     }
 
+    /// Sees the answer at a JSON Pointer of a text that is one JSON document, or has one in each
+    /// line: then of the last line that has something there.
+    pub(in crate::sut) fn in_json(text: &str, pointer: &str, decoding: &[TextChange]) -> Self {
+        let parse = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
+        let has_it = |value: &Value| value.pointer(pointer).is_some_and(|found| !found.is_null());
+        let found = parse(text)
+            .or_else(|| text.lines().rev().filter_map(parse).find(has_it))
+            .or_else(|| text.lines().rev().find_map(parse));
+        match found {
+            Some(value) => Self::at(&value, pointer, decoding),
+            None => Self::Missing(format!(
+                "no JSON to look for {pointer} in; the text starts with: {}",
+                selftest_text::one_line(text, MAX_START)
+            )),
+        }
+    }
+
     /// Sees a text that is an answer, even if it is empty. `decoding` are the changes made while it
     /// was decoded.
     pub(in crate::sut) fn of(raw: &str, decoding: &[TextChange]) -> Self {
@@ -158,6 +175,29 @@ mod tests {
         let missing = |what: &str| SeenAnswer::Missing(format!("{what}; {members}"));
         assert_eq!(seen("/answer/text"), missing("nothing at /answer/text"));
         assert_eq!(seen("/null"), missing("null at /null"));
+    }
+
+    #[test]
+    fn an_answer_is_found_in_printed_json() {
+        let seen = |text: &str| SeenAnswer::in_json(text, "/result", &[]);
+        let answer = "{\"type\": \"result\", \"result\": \"At 9.\"}";
+        for text in [
+            answer.to_owned(),
+            format!("starting\n{answer}\n"),
+            format!("{{\"type\": \"system\"}}\n{answer}\n{{\"type\": \"usage\"}}\n"),
+            "{\n  \"result\": \"At 9.\"\n}\n".to_owned(),
+        ] {
+            assert_eq!(seen(&text).text(), "At 9.", "{text}");
+        }
+        let missing = |text: &str| match seen(text) {
+            SeenAnswer::Missing(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(missing("{\"a\": 1}"), "nothing at /result; the reply has: a");
+        assert_eq!(missing("x\n{\"a\": 1}"), "nothing at /result; the reply has: a");
+        let why = "no JSON to look for /result in; the text starts with: busy";
+        assert_eq!(missing("busy\n"), why);
+        assert_eq!(seen("{\"result\": \"\"}"), SeenAnswer::Empty);
     }
 
     #[test]

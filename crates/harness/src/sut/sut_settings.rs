@@ -233,18 +233,22 @@ pub struct ProgramSettings {
 }
 
 /// Protocol settings of a `command` program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProtocolSettings {
     /// The protocol.
     pub protocol: ProgramProtocol,
     /// The input from which a `text` program reads its prompt.
     pub prompt_input: PromptInput,
+    /// JSON Pointer to the answer in what a `text` program prints as JSON, in one document or in
+    /// lines, of which the last with it counts. `""` takes all that is printed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
 }
 
 impl ProtocolSettings {
     /// Names of the fields; a test keeps them in sync.
-    const KEYS: [&str; 2] = ["protocol", "prompt_input"];
+    const KEYS: [&str; 3] = ["protocol", "prompt_input", "output"];
 }
 
 /// Settings of the `command` adapter, which merge the keys of both parts.

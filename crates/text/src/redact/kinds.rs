@@ -76,7 +76,11 @@ const KINDS: &[(&str, &str, &str)] = &[
 /// were found before rules were added for the rest.
 const FURTHER_KINDS: &[(&str, &str, &str)] = &[
     ("1password", "ops_eyJ{A250}", "the service account got § today"),
-    ("1password-key", "A3-{U6}-{U11}-{U5}-{U5}-{U5}", "op signin my.1password.com me@example.org §"),
+    (
+        "1password-key",
+        "A3-{U6}-{U11}-{U5}-{U5}-{U5}",
+        "op signin my.1password.com me@example.org §",
+    ),
     ("adyen", "AQE{B60}-{B44}=-{A16}", "X-API-Key: §\nContent-Type: application/json"),
     ("age", "AGE-SECRET-KEY-1{q58}", "# public key: age1q\n§\n"),
     ("airtable", "pat{A14}.{h64}", "fetch('/v0/meta', { key: '§' })"),
@@ -122,7 +126,11 @@ const FURTHER_KINDS: &[(&str, &str, &str)] = &[
     ("mailchimp", "{h32}-us12", "mailchimp.setConfig({ apiKey: '§', server: 'us12' })"),
     ("mailgun", "key-{h32}", "curl -s --user 'api:§' https://api.mailgun.net/v3/x/messages"),
     ("mapbox", "sk.eyJ1{A60}.{b22}", "mapboxgl.config = '§'"),
-    ("maven", "{A16}9", "<server><id>repo</id><username>ci</username><password>§</password></server>"),
+    (
+        "maven",
+        "{A16}9",
+        "<server><id>repo</id><username>ci</username><password>§</password></server>",
+    ),
     ("nats", "SUA{t55}", "nats --nkey § sub '>'"),
     ("netlify", "nfp_{A36}", "netlify deploy --prod --auth §"),
     ("newrelic", "NRAK-{U27}", "newrelic profile add --apiKey §"),
@@ -151,13 +159,21 @@ const FURTHER_KINDS: &[(&str, &str, &str)] = &[
     ("sourcegraph", "sgp_{h16}_{h40}", "src login https://sourcegraph.example.org with §"),
     ("spotify", "{h32}", "SPOTIPY_CLIENT_SECRET='§'"),
     ("square", "sq0csp-{b43}", "use § for the demo"),
-    ("teams-webhook", "{h32}", "https://x.webhook.office.com/webhookb2/0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f@0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f/IncomingWebhook/§/0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"),
+    (
+        "teams-webhook",
+        "{h32}",
+        "https://x.webhook.office.com/webhookb2/0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f@0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f/IncomingWebhook/§/0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f",
+    ),
     ("terraform", "{A14}.atlasv1.{A67}", "credentials \"app.terraform.io\" {\n  token = \"§\"\n}"),
     ("twilio", "{h32}", "curl -u AC0123456789abcdef0123456789abcdef:§ https://api.twilio.com/"),
     ("twitch", "oauth:{a30}", "PASS §\nNICK bot\n"),
     ("typeform", "tfp_{b44}_{A14}", "use § for the demo"),
     ("vault", "hvs.{b90}", "vault login §"),
-    ("zendesk", "{A40}", "curl -u me@example.org/token:§ https://x.zendesk.com/api/v2/tickets.json"),
+    (
+        "zendesk",
+        "{A40}",
+        "curl -u me@example.org/token:§ https://x.zendesk.com/api/v2/tickets.json",
+    ),
 ];
 
 /// Draws characters, the same for the same seed.

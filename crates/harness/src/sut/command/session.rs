@@ -430,7 +430,10 @@ impl CommandSession {
             return Err(self.failed("the program printed no answer"));
         }
         let decoded = decode(&answer);
-        let seen = SeenAnswer::of(decoded.text.trim(), &decoded.changes);
+        let seen = match self.setup.speech.output.as_str() {
+            "" => SeenAnswer::of(decoded.text.trim(), &decoded.changes),
+            pointer => SeenAnswer::in_json(&decoded.text, pointer, &decoded.changes),
+        };
         let (status, rule) =
             status::infer(seen.text()).unwrap_or((TaskStatus::Complete, status::EMPTY));
         let mut reply = seen.into_reply(status, &self.setup.host.redactor)?;
