@@ -9,7 +9,7 @@ use selftest_app::{
 };
 use selftest_harness::experiment::Conclusion;
 use selftest_harness::experiment::power::PowerPlan;
-use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::agreement::VerdictChanges;
 use selftest_reports::comparison::{aa, experiment};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::{TerminalStyle, comparison};

@@ -4,13 +4,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest_harness::scenario::{generate, safety};
+use selftest_harness::scenario::{generate, rejection};
 use selftest_text::words::WordSet;
 
 fuzz_target!(|reply: &str| {
     if let Ok(case) = generate::read_reply(reply) {
         assert!(!case.prompt.trim().is_empty());
-        safety::violations(&case.prompt);
+        rejection::violations(&case.prompt);
         let words = WordSet::from_text(&case.prompt);
         let alike = words.jaccard(&words);
         assert!((0.0..=1.0).contains(&alike));

@@ -5,9 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use selftest_checks::check::questions::count_questions;
-use selftest_harness::sut::status;
+use selftest_harness::sut::answer;
 
 fuzz_target!(|answer: &str| {
-    assert_eq!(status::infer(answer).is_none(), answer.trim().is_empty());
+    assert_eq!(answer::infer_status(answer).is_none(), answer.trim().is_empty());
     let _ = count_questions(answer);
 });

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use jiff::SignedDuration;
 use selftest_app::{GateSettings, RunSettings, TrialSettings};
-use selftest_harness::run::limits::RunLimits;
-use selftest_harness::run::shard::Shard;
+use selftest_harness::run::plan::Shard;
+use selftest_harness::run::runner::RunLimits;
 use selftest_models::name::ModelName;
 use selftest_reports::ci::ReportRequest;
 

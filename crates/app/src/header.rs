@@ -4,9 +4,8 @@ use jiff::Timestamp;
 
 use crate::setup::{PreparedRun, RunSetup};
 use selftest_config::ResolvedConfig;
-use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader};
+use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader, RunNotice};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
-use selftest_harness::notice::RunNotice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::chat::TEMPLATE as CHAT_TEMPLATE;

@@ -16,9 +16,8 @@ use selftest_config::Config;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{self, BenchAnswer, BenchReportSettings, BenchSubset};
 use selftest_harness::judge::fitness::{FitnessRequirement, JudgeFitness, KnownScores};
-use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::{likelihood, rule, template_of, tool_calls};
+use selftest_harness::judge::{JudgeMethod, likelihood, prompt, rule, template_of};
 use selftest_harness::rubric::Rubric;
 use selftest_models::ChatModel;
 use selftest_models::model_settings::ModelEnvironment;
@@ -261,7 +260,10 @@ impl MeasuredJudge {
 /// Returns the digest of a template and of the one for tool calls, which is rendered into it.
 fn prompt_digest(library: &PromptLibrary, template: &str) -> String {
     let digests = library.digests();
-    digest::json_sha256_hex(json!([digests.get(template), digests.get(tool_calls::TEMPLATE)]))
+    digest::json_sha256_hex(json!([
+        digests.get(template),
+        digests.get(prompt::TOOL_CALLS_TEMPLATE)
+    ]))
 }
 
 /// Returns the requirements of a configuration.
@@ -304,7 +306,9 @@ mod tests {
     fn the_shipped_measurements_are_readable() {
         let all: Vec<JudgeMeasurement> = serde_json::from_str(SHIPPED).unwrap();
         let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
-        for template in [probability::TEMPLATE, likelihood::TEMPLATE, tool_calls::TEMPLATE] {
+        for template in
+            [probability::TEMPLATE, likelihood::TEMPLATE, tool_calls::TOOL_CALLS_TEMPLATE]
+        {
             assert!(library.load(template).unwrap());
         }
         for known in &all {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use selftest_config::FlagValue;
 use selftest_harness::experiment::Arms;
-use selftest_harness::run::limits::RunLimits;
-use selftest_harness::run::shard::Shard;
+use selftest_harness::run::plan::Shard;
+use selftest_harness::run::runner::RunLimits;
 use selftest_harness::sut::namespace::RunId;
 use selftest_reports::ci::ReportRequest;
 

@@ -22,8 +22,8 @@ use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::event::{EventLog, Observer, RunEventKind, RunHeader};
 use selftest_harness::journal::{Journal, RunDigests};
 use selftest_harness::outcome::{CaseResult, RunOutcome};
+use selftest_harness::run::execute;
 use selftest_harness::run::execute::{RunOptions, RunResults, execute};
-use selftest_harness::run::observe;
 use selftest_harness::run::plan::{
     PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
 };
@@ -322,7 +322,7 @@ pub(crate) async fn execute_plan(
     let document = report.handle();
     let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
     observers.extend(project.frontend().run_observer(None));
-    let (events, observer_thread) = observe::spawn_observers(observers);
+    let (events, observer_thread) = execute::spawn_observers(observers);
     let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
     let results = execute(runner, Arc::clone(&header), plan, &events, &options).await;
     // Closes the channel: the observers finish once they have seen every event.
@@ -353,7 +353,7 @@ impl FinishedRun {
         let is_first = files.is_first();
         let report = ReportObserver::new(files);
         let document = report.handle();
-        let (events, observer_thread) = observe::spawn_observers(vec![Box::new(report)]);
+        let (events, observer_thread) = execute::spawn_observers(vec![Box::new(report)]);
         events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
         events.emit(RunEventKind::CasesRecalled(results.cases.clone().into()));
         events.emit(end);

@@ -111,14 +111,16 @@ fn promptfoo(suite: &Suite) -> ExportedSuite {
             continue;
         }
         // promptfoo fills in its own templates in variables too.
-        if case.prompt.contains("{{") || case.prompt.contains("{%") {
+        if is_template(&case.prompt) {
             exported.left_out.push(format!("case {id}: its prompt reads like a template"));
             continue;
         }
         let (sentences, checks) = demands(case);
         let mut asserts = Vec::new();
         for check in checks {
-            if let Some(mut assert) = promptfoo_assert(&check.kind) {
+            if let Some(mut assert) =
+                promptfoo_assert(&check.kind).filter(|assert| !is_template(&assert.to_string()))
+            {
                 if check.weight.get() != 1.0 {
                     assert["weight"] = json!(check.weight);
                 }
@@ -128,7 +130,14 @@ fn promptfoo(suite: &Suite) -> ExportedSuite {
                 exported.left_out.push(words);
             }
         }
-        asserts.extend(sentences.iter().map(|text| json!({"type": "llm-rubric", "value": text})));
+        for sentence in sentences {
+            if is_template(sentence) {
+                let words = selftest_text::one_line(sentence, 60);
+                exported.left_out.push(format!("case {id}: \"{words}\" reads like a template"));
+            } else {
+                asserts.push(json!({"type": "llm-rubric", "value": sentence}));
+            }
+        }
         note_lost(case, &mut exported.left_out);
         if asserts.is_empty() {
             exported.left_out.push(format!("case {id}: nothing of what it demands can be said"));
@@ -163,6 +172,7 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
         CheckKind::Equals(text) => json!({"type": "equals", "value": text}),
         CheckKind::Words(limits) => json!({"type": "word-count", "value": bounds(limits)}),
         CheckKind::Any(checks) => {
+            // promptfoo has a choice of texts, and none of other assertions.
             let texts: Option<Vec<&str>> = checks
                 .iter()
                 .map(|check| match &check.kind {
@@ -182,6 +192,7 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
                 let kind = members.get("type")?.as_str()?.to_owned();
                 let kind = match kind.strip_prefix("not-") {
                     Some(kind) => kind.to_owned(),
+                    // promptfoo negates single assertions only.
                     None if kind == "assert-set" => return None,
                     None => format!("not-{kind}"),
                 };
@@ -194,9 +205,19 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
     })
 }
 
-/// Returns a pattern as JavaScript reads it; `None` if that has no such flags.
+/// Returns a pattern if JavaScript reads it alike; `None` if it lacks such flags, anchors or classes,
+/// or would take them for other characters: its `\A` is an `A`.
 fn javascript(pattern: &str) -> Option<&str> {
-    (!pattern.replace("(?:", "").contains("(?")).then_some(pattern)
+    const OTHERS: [&str; 9] =
+        [r"\A", r"\z", r"\Z", r"\a", r"\p", r"\P", r"\x{", r"\u{", "[[:"];
+    let is_other = pattern.replace("(?:", "").contains("(?")
+        || OTHERS.iter().any(|other| pattern.contains(other));
+    (!is_other).then_some(pattern)
+}
+
+/// Returns true if promptfoo would fill in a text as a template.
+fn is_template(text: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
 fn harbor(suite: &Suite) -> ExportedSuite {
@@ -206,6 +227,8 @@ fn harbor(suite: &Suite) -> ExportedSuite {
         let (sentences, checks) = demands(case);
         let lines: Vec<Option<String>> =
             checks.iter().map(|check| shell_test(&check.kind)).collect();
+        // A task of Harbor is all or nothing: with one demand less, a wrong answer would earn the
+        // reward.
         let why = if !case.scenario.follow_ups.is_empty() {
             Some("it has several messages".to_owned())
         } else if let Some(sentence) = sentences.first() {
@@ -221,6 +244,7 @@ fn harbor(suite: &Suite) -> ExportedSuite {
         }
         note_lost(case, &mut exported.left_out);
         let seconds = case.scenario.timeout_seconds.unwrap_or(600.0);
+        // Each task is a folder of its own.
         let folder = id.replace('/', "-");
         let config = format!(
             "version = \"1.0\"\n\n[verifier]\ntimeout_sec = 120.0\n\n[agent]\ntimeout_sec = {seconds:.1}\n\n[environment]\ncpus = 1\nmemory_mb = 2048\n"
@@ -244,6 +268,8 @@ fn harbor(suite: &Suite) -> ExportedSuite {
 
 /// Returns a command of the shell that succeeds if a check of files holds.
 fn shell_test(kind: &CheckKind) -> Option<String> {
+    // Within single quotes a shell interprets nothing; a single quote ends them, stands escaped and
+    // begins them again.
     let word = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     // A pattern of several files would need more than a test.
     let plain = |path: &str| (!path.contains('*')).then(|| word(path));
@@ -317,6 +343,27 @@ mod tests {
         let judged = |demand: &&crate::evals::CaseDemand| demand.decider == DemandDecider::Judge;
         assert_eq!(file.cases[0].demands.iter().filter(judged).count(), 1);
         assert_eq!(file.counts().typed, 2);
+    }
+
+    #[test]
+    fn what_promptfoo_would_read_otherwise_is_left_out() {
+        for (pattern, is_alike) in [
+            (r"(?:a|b)\s+\d", true),
+            (r"(?i)a", false),
+            (r"\Aa\z", false),
+            (r"\p{L}", false),
+            ("[[:alpha:]]", false),
+        ] {
+            assert_eq!(javascript(pattern).is_some(), is_alike, "{pattern}");
+        }
+        let mut suite = suite();
+        suite.cases.truncate(1);
+        let with_template = json!({"id": "port", "prompt": "Which port?",
+            "expect": [{"contains": "{{port}}"}, {"contains": "80"}, "It names {{port}}."]});
+        suite.cases[0] = serde_json::from_value(with_template).unwrap();
+        let exported = export(&suite, ExportForm::Promptfoo, None);
+        assert_eq!(exported.left_out.len(), 2, "{:?}", exported.left_out);
+        assert!(!exported.files[0].1.contains("{{port}}"), "{:?}", exported.files);
     }
 
     #[test]

@@ -5,13 +5,9 @@
 pub mod check;
 pub mod evals;
 pub mod export;
-pub mod named_file;
 pub mod request;
 pub mod scenario;
 pub mod sentence;
 pub mod suggest;
 pub mod suite;
-mod suite_case;
-pub mod task_status;
 pub mod yaml;
-pub mod yaml_fault;

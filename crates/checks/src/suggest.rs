@@ -74,6 +74,7 @@ fn written_file(sentence: &str) -> Option<Value> {
     });
     let mut paths = PATH.find_iter(sentence);
     let path = paths.next()?.as_str();
+    // With two files it is open which of them the verb and the quotes are about.
     if paths.next().is_some() || is_negative(sentence) || !VERB.is_match(sentence) {
         return None;
     }
@@ -115,6 +116,7 @@ fn counts(sentence: &str) -> Option<Value> {
             r"\b(?P<bound>at least|at most|no more than|fewer than|less than|under|exactly|up to|minimum of|maximum of|more than|>=|<=|≥|≤)\s*(?P<n>\d{1,5}|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+)?(?P<unit>words?|lines?|characters?|bullets?|items?|bullet points?|options?|alternatives?|recommendations?|examples?|steps?|questions?)\b",
         )
     });
+    // This negation belongs to a bound.
     if is_negative(&sentence.to_lowercase().replace("no more than", "")) {
         return None;
     }
@@ -205,6 +207,7 @@ fn quoted(sentence: &str) -> Vec<&str> {
 
 /// Text with blanks to be filled in, or too short to say anything where it is found.
 fn is_vague(text: &str) -> bool {
+    // `<name>`, `{name}` and `[your name]` stand for something else.
     static BLANK: LazyLock<Regex> =
         LazyLock::new(|| regex(r"<[a-z][^>]*>|\{[a-z_ ]*\}|\[[a-z_ ]+\]|\.\.\.|…"));
     text.chars().count() < 3 || BLANK.is_match(text)
@@ -237,7 +240,9 @@ fn literals(sentence: &str) -> Option<Value> {
         return None;
     }
     if is_negative(sentence) {
+        // Of several texts it is open whether each or only all together are forbidden.
         let [only] = texts.as_slice() else { return None };
+        // The text becomes a NUL, which no sentence has, so that the form matches around it.
         let bare = QUOTED.replace_all(sentence, " \0").replace(only, "\0");
         let bare = bare.split_whitespace().collect::<Vec<_>>().join(" ");
         return FORBIDDEN.is_match(&bare).then(|| json!({"not_regex": escape(only)}));
@@ -263,6 +268,7 @@ fn phrase(sentence: &str) -> Option<Value> {
         return None;
     }
     let rest = &found["rest"];
+    // What follows the first break explains or adds.
     let first = rest.split([',', ';', '(', ':', '.', '—']).next().unwrap_or(rest);
     let words: Vec<&str> = first
         .split(|c: char| !c.is_alphanumeric() && c != '-')
@@ -278,7 +284,7 @@ fn phrase(sentence: &str) -> Option<Value> {
 }
 
 fn is_filler(word: &str) -> bool {
-    const FILLERS: [&str; 34] = [
+    const FILLERS: [&str; 33] = [
         "the",
         "and",
         "for",
@@ -311,7 +317,6 @@ fn is_filler(word: &str) -> bool {
         "relevant",
         "appropriate",
         "correct",
-        "least",
         "its",
     ];
     FILLERS.contains(&word.to_lowercase().as_str())

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::diagnostics::ConfigFault;
 use super::document::Config;
 use selftest_checks::check::{self, CheckKind, CheckParseError};
-use selftest_checks::named_file::path_error;
+use selftest_checks::scenario::path_error;
 use selftest_checks::scenario::{Scenario, TaskStatus};
 use selftest_grading::grade::quality::{QualityDimension, QualityWeights};
 use selftest_grading::grade::reflection::{CriteriaError, ReflectionRules, ReflectionSettings};
-use selftest_harness::judge::judge_settings::JudgeSettings;
+use selftest_harness::judge::JudgeSettings;
 use selftest_harness::rubric::{self, Rubric, RubricCategory, RubricError};
 use selftest_harness::sut::address::HostPort;
 use selftest_harness::sut::sut_settings::{

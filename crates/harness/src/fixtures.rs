@@ -15,22 +15,19 @@ use crate::calibration::{CalibratedJudge, JudgeCalibration, LabelCalibration, La
 use crate::event::{
     CasePhase, RejudgedRun, RunConfig, RunEvent, RunEventKind, RunHeader, RunModels,
 };
-use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::panel::PanelVerdict;
-use crate::judge::probability::{QuestionAnswer, ReadingKind};
-use crate::judge::question::JudgeQuestion;
-use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
-use crate::outcome::case::FormerVerdict;
-use crate::outcome::case::Interruption;
+use crate::judge::probability::{JudgeQuestion, QuestionAnswer, ReadingKind};
+use crate::judge::{CategoryScore, JudgeMethod, Judgement, Scorecard, ScoredQuestion, Verdict};
+use crate::outcome::case::{FormerVerdict, Interruption};
 use crate::outcome::usage::{ModelPrice, ModelPrices};
-use crate::outcome::{CaseResult, CaseStatus, RunEnding, RunOutcome, RunSummary, absolute_outcome};
-use crate::outcome::{CaseStep, GenerationRecord, StepKind};
+use crate::outcome::{
+    CaseResult, CaseStatus, CaseStep, GenerationRecord, RunEnding, RunOutcome, RunSummary,
+    StepKind, absolute_outcome,
+};
 use crate::rubric::Rubric;
 use crate::scenario::generate::GenerationAttempt;
-use crate::sut::Isolation;
-use crate::sut::namespace::SessionId;
-use crate::sut::namespace::{RunId, TaskGroupId};
-use crate::sut::{SutEvidence, SutReply};
+use crate::sut::namespace::{RunId, SessionId, TaskGroupId};
+use crate::sut::{Isolation, SutEvidence, SutReply};
 use selftest_checks::scenario::{GeneratedCase, Scenario, TaskStatus};
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{

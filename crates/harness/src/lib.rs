@@ -23,7 +23,6 @@ pub mod experiment;
 pub mod skill_test;
 
 pub mod gate;
-pub mod notice;
 
 pub mod event;
 pub mod journal;

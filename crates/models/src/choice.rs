@@ -111,6 +111,7 @@ const MAX_SUM: f64 = 1.01;
 pub(crate) fn parse_first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability>> {
     let first = tokens?.as_array()?.first()?;
     let chosen = first.get("token").and_then(Value::as_str).unwrap_or_default();
+    // The first token of thoughts says nothing of the answer.
     if chosen.trim_start().starts_with("<think") {
         return None;
     }
@@ -121,6 +122,7 @@ pub(crate) fn parse_first_token(tokens: Option<&Value>) -> Option<Vec<TokenProba
         Some(TokenProbability { text, probability })
     };
     let alternatives: Vec<TokenProbability> =
+        // One unreadable alternative spoils the list: its share would be missing from the sum.
         alternatives.iter().map(read).collect::<Option<_>>()?;
     let sum: f64 = alternatives.iter().map(|one| one.probability).sum();
     let texts: HashSet<&str> = alternatives.iter().map(|one| one.text.as_str()).collect();
@@ -270,6 +272,7 @@ impl DecisionProtocol {
                 }
                 let each = answers.iter().enumerate().map(|(at, answer)| {
                     let name = id(at);
+                    // The name may be left out; the order then tells the answers apart.
                     let said = answer.get("name").and_then(Value::as_str).unwrap_or(&name);
                     if said != name {
                         return Err(DecisionError::Order { found: said.to_owned(), wanted: name });
@@ -306,6 +309,7 @@ fn probability(value: &Value) -> Result<f64, DecisionError> {
 }
 
 fn read_noul(answer: &Value) -> Result<DecisionAnswer, DecisionError> {
+    // Before the type: a refusal may have one of its own.
     if is_refusal(answer) {
         return Ok(DecisionAnswer::Refused);
     }
@@ -356,6 +360,7 @@ fn agrees(answer: &Value, yes: f64) -> Result<(), DecisionError> {
         if (sum - 1.0).abs() > TOLERANCE {
             return Err(DecisionError::Sum(sum));
         }
+        // Servers name the two outcomes differently; a third form is not compared.
         let named = each.iter().find(|(name, _)| name == "true" || name == "yes");
         if let Some((_, share)) = named.filter(|(_, share)| (share - yes).abs() > TOLERANCE) {
             return Err(DecisionError::Share { share: *share, yes });
@@ -369,6 +374,7 @@ fn agrees(answer: &Value, yes: f64) -> Result<(), DecisionError> {
         _ => None,
     });
     match decided {
+        // Rounded to one half, either decision is right.
         Some(true) if yes < 0.5 - TOLERANCE => Err(DecisionError::Decided { is_yes: true, yes }),
         Some(false) if yes > 0.5 + TOLERANCE => Err(DecisionError::Decided { is_yes: false, yes }),
         _ => Ok(()),

@@ -30,6 +30,7 @@ pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatRepl
         Some(Value::Array(parts)) => {
             let parts: Vec<MessagePart> = parts.iter().map(read_part).collect::<Option<_>>()?;
             let is_other = |part: &MessagePart| matches!(part, MessagePart::Other);
+            // A reply of thoughts alone stopped before its answer, whatever its reason says.
             only_thinks = !parts.is_empty() && parts.iter().all(is_other);
             let texts = parts.into_iter().filter_map(|part| match part {
                 MessagePart::Text(text) => Some(text),
@@ -52,6 +53,7 @@ pub fn parse_reply(value: &Value, structured: StructuredMode) -> Option<ChatRepl
         (None, Some("stop")) if only_thinks => FinishReason::UnfinishedThinking,
         (None, Some("stop")) => FinishReason::Stop,
         (None, Some("length")) => FinishReason::Length,
+        // What the filter let through may be half of the answer.
         (None, Some("content_filter")) => {
             FinishReason::Refusal("the provider's content filter".to_owned())
         }
@@ -133,7 +135,8 @@ fn token_usage(usage: &Value) -> TokenUsage {
         // Anthropic's numbers, as gateways pass them on, count cached tokens beside the prompt's
         // and not among them. The difference matters: a count below the prompt's length means that
         // the server cut it.
-        let whole = if cached > told { told + cached + created } else { told };
+        let beside = told.saturating_add(cached).saturating_add(created);
+        let whole = if cached > told { beside } else { told };
         whole.max(rest.unwrap_or(0))
     });
     // A count of 0 is none.
@@ -218,6 +221,7 @@ impl ReplyValidator {
             (part("content"), part("refusal"))
         });
         let Some(first) = contents.next() else { return Ok(()) };
+        // One was asked for. Several that are the same leave no doubt about the answer.
         let others = contents.filter(|content| *content != first).count();
         if others == 0 {
             return Ok(());
@@ -253,6 +257,7 @@ fn is_version_of(asked: &str, served: &str) -> bool {
     // An alias such as `gpt-4o-latest` is served under a dated name.
     let stem = asked.strip_suffix("-latest").unwrap_or(&asked);
     let Some(version) = served.strip_prefix(stem) else { return false };
+    // Only a date: `gpt-4o-mini` is another model than `gpt-4o`.
     version.strip_prefix(['-', '@']).is_some_and(is_date)
 }
 
@@ -377,6 +382,8 @@ mod tests {
             (json!({"prompt_tokens": 12, "completion_tokens": 7, "total_tokens": 19}), false),
             (json!({"prompt_tokens": 600, "prompt_tokens_details": {"cached_tokens": 700}}), false),
             (json!({"prompt_tokens": 600, "completion_tokens": 7, "total_tokens": 1307}), false),
+            // No number makes the sum overflow.
+            (json!({"prompt_tokens": 600, "cache_read_input_tokens": u64::MAX}), false),
             (json!({"prompt_tokens": null}), false),
             (json!({}), false),
         ] {

@@ -221,6 +221,7 @@ impl ModelLocator {
             let why = format!("the Ollama server at {base} has it");
             return Ok((ModelName::Ollama(tag.name.clone()), Some(why)));
         }
+        // The local server comes first: a name such as `gpt-oss:20b` is also a model of Ollama.
         let is_openai = ModelName::is_openai_family(name);
         let environment = &self.environment;
         let base_url = environment.text(openai::BASE_URL);
@@ -231,6 +232,7 @@ impl ModelLocator {
             let why = format!("an OpenAI name, at {shown}");
             return Ok((ModelName::OpenAi(name.to_owned()), Some(why)));
         }
+        // An unreachable server has none to offer.
         let available: Vec<String> = models.iter().flatten().map(|tag| tag.name.clone()).collect();
         if is_openai {
             return Err(ModelError::Engine {
@@ -264,6 +266,7 @@ impl ModelLocator {
 
     /// Returns the models of the Ollama server if it answers quickly.
     async fn ollama_models(&self) -> Result<Vec<ollama::OllamaTag>, ModelError> {
+        // A probe must not make a run without Ollama wait for the timeouts of real calls.
         let seconds = PROBE.as_secs_f64();
         let settings = ModelSettings {
             connect_seconds: seconds.min(self.settings.connect_seconds),
@@ -296,6 +299,7 @@ impl ModelLocator {
         });
         let ProviderModel { model, endpoint } = built.await?;
         let calls = provider.entry.concurrency;
+        // Models without a server, such as recordings, need neither retries nor a limit.
         let Some(endpoint) = endpoint else {
             self.concurrency.insert(model.id().to_owned(), calls as usize);
             return Ok(model);

@@ -148,6 +148,8 @@ pub async fn ask<T>(
                 return Err(AskError { server_failed, ..error });
             }
         };
+        // Before the reply is looked at: a verdict on half of the evidence may be perfectly
+        // well-formed.
         if reply.is_prompt_truncated(&request) {
             let detail = "the server counted fewer tokens than the prompt has: it cut the prompt";
             let error = ask_error(UnscoredReason::Truncated, detail);
@@ -159,7 +161,7 @@ pub async fn ask<T>(
                 let detail = format!("the reply ended at a limit ({key} is {limit})");
                 // The prompt left too little room for the whole reply.
                 let prompt_too_long = reply.usage.prompt_tokens.is_some_and(|tokens| {
-                    tokens + u64::from(limit) > u64::from(request.context_tokens)
+                    tokens.saturating_add(u64::from(limit)) > u64::from(request.context_tokens)
                 });
                 let error = ask_error(UnscoredReason::Truncated, &detail);
                 return Err(AskError { prompt_too_long, ..error });
@@ -173,6 +175,7 @@ pub async fn ask<T>(
                 return Err(ask_error(UnscoredReason::Truncated, detail));
             }
             FinishReason::Refusal(words) => return Err(ask_error(UnscoredReason::Refused, &words)),
+            // An unknown reason may be a cut. The text is not read, but the model may try again.
             FinishReason::Other(word) => vec![format!("the reply ended with `{word}`")],
             FinishReason::Stop => match read(&reply.text) {
                 Ok(read) => return Ok(read),
@@ -198,6 +201,7 @@ pub async fn ask<T>(
 
 /// Builds the message about a malformed reply.
 fn reask_message(name: &str, faults: &[String]) -> String {
+    // More faults than these would take the room of the reply.
     let faults: Vec<String> = faults.iter().take(10).map(|fault| format!("- {fault}")).collect();
     format!(
         "That reply is not a valid {name}:\n{}\nReply again with one JSON object that satisfies the schema, and nothing else.",

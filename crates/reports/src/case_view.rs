@@ -395,8 +395,7 @@ pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Opti
 mod tests {
     use super::*;
     use crate::fixture;
-    use selftest_harness::judge::probability::{QuestionAnswer, ReadingKind};
-    use selftest_harness::judge::question::JudgeQuestion;
+    use selftest_harness::judge::probability::{JudgeQuestion, QuestionAnswer, ReadingKind};
     use selftest_models::structured::UnscoredReason;
 
     #[test]

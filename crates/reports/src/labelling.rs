@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::document::{CaseDocument, ReportDocument};
 use selftest_harness::calibration::labels::{AnswerId, LabelFile, labelling_order};
-use selftest_harness::calibration::{CalibratedJudge, Label, LabelledAnswer, OwnScores, features};
+use selftest_harness::calibration::{CalibratedJudge, Label, LabelledAnswer, OwnScores, fit};
 use selftest_text::escape::{block, terminal};
 use selftest_text::one_line;
 
@@ -100,14 +100,14 @@ pub fn labelled_answers(
     let (mut found, mut names, mut unscored) = (Vec::new(), Vec::new(), 0);
     for given in &labels.labels {
         let scored = cases.get(&given.case).and_then(|case| {
-            let card = features::deciding_card(&case.steps)?;
-            Some((case, card, features::values(card)?, case.pass?))
+            let card = fit::deciding_card(&case.steps)?;
+            Some((case, card, fit::values(card)?, case.pass?))
         });
         let Some((case, card, features, passed)) = scored else {
             unscored += 1;
             continue;
         };
-        names = features::names(card);
+        names = fit::names(card);
         found.push(LabelledAnswer {
             run_id: report.run_id.to_string(),
             case: case.name(),

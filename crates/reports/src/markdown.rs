@@ -18,10 +18,10 @@ use selftest_harness::calibration::RunCalibration;
 use selftest_harness::event::RunHeader;
 use selftest_harness::gate::finding::{GateFinding, GatedCase};
 use selftest_harness::judge::Verdict;
-use selftest_harness::outcome::agreement::JudgeSamples;
-use selftest_harness::outcome::agreement::{PanelAgreement, is_disputed};
+use selftest_harness::outcome::agreement::{
+    JudgeSamples, PanelAgreement, VerdictChanges, is_disputed,
+};
 use selftest_harness::outcome::case::FormerVerdict;
-use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{CaseResult, CaseStatus, RunSummary, SkillResult, StepKind};
 use selftest_harness::sut::SandboxState;

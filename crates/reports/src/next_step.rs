@@ -4,8 +4,7 @@ use selftest_text::escape;
 use selftest_text::wording::shell_quote;
 
 use super::files::ReportPaths;
-use selftest_harness::event::RunHeader;
-use selftest_harness::notice::RunNotice;
+use selftest_harness::event::{RunHeader, RunNotice};
 use selftest_harness::outcome::{RunOutcome, RunSummary};
 
 /// The next thing worth doing.

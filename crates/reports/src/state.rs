@@ -10,9 +10,7 @@ use super::document::{CaseDocument, HostMachine, RejudgeResult, ReportDocument, 
 use super::markdown::{self, MarkdownView};
 use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
 use selftest_harness::event::{RunEvent, RunEventKind, RunHeader};
-use selftest_harness::outcome::agreement::JudgeSamples;
-use selftest_harness::outcome::agreement::PanelAgreement;
-use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::agreement::{JudgeSamples, PanelAgreement, VerdictChanges};
 use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{CaseResult, LoadingRates, RunSummary, SkillResult};
 

@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use selftest_checks::scenario::GeneratedCase;
 use selftest_config::Environment;
-use selftest_harness::scenario::draw::SeededDraw;
 use selftest_harness::scenario::ground::{BUILT_IN_PATH, ExcerptSources, SourceFile};
-use selftest_harness::scenario::kind::ScenarioKind;
-use selftest_harness::scenario::settled;
+use selftest_harness::scenario::{ScenarioKind, SeededDraw, settled};
 use selftest_harness::sut::project::{ProjectFile, read_project_files};
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::{self, OllamaServer};

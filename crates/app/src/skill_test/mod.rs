@@ -29,14 +29,13 @@ use crate::skill_file::SKILL_FILE;
 use crate::suite_file::SuiteFile;
 use selftest_checks::evals::folder;
 use selftest_config::ResolvedConfig;
-use selftest_harness::run::limits::RunLimits;
+use selftest_harness::run::runner::RunLimits;
 use selftest_harness::skill_test::{
     SkillArm, SkillDifference, SkillFacts, SkillOmission, SkillTestOptions, SkillTestPlan,
     SkillTrials, plan_skill_tests,
 };
-use selftest_harness::sut::hermetic::{PERSONAL_FILES, check_hermetic};
 use selftest_harness::sut::namespace::RunId;
-use selftest_harness::sut::skill::project_folders;
+use selftest_harness::sut::skill::{PERSONAL_FILES, check_hermetic, project_folders};
 use selftest_reports::skill_test::{
     BaseBranch, SKILL_TEST_VERSION, SkillTestOutcome, SkillTestReport, SkillTestResult,
     TestedSkill, UntestedReason, UntestedSkill,

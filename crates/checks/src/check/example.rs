@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::CheckObservation;
 use super::decide::FactStatement;
-use super::schema::{CheckParameter, mapping};
+use super::kind::{CheckParameter, mapping};
 use selftest_stats::score::Score;
 
 /// The value of the check, as suites write it: `{at_most: 0.2}`.

@@ -4,49 +4,38 @@
 //! [`CheckObservation`] supplied by the caller. Nothing here starts a program, opens a file or calls a
 //! model. What was not observed is [`CheckOutcome::Undecided`], never a guess.
 
-mod bounds;
 mod data;
 mod decide;
-mod error;
 #[cfg(test)]
 mod example;
-mod finding;
-mod json;
 mod kind;
-mod observation;
 mod parameters;
 mod pattern;
 pub mod questions;
 mod read;
-mod schema;
 #[cfg(test)]
 mod tests;
-mod warnings;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-pub use bounds::{CountBounds, DurationBounds};
-pub use data::{DataFormat, FileDataCheck, FilePatternCheck};
-pub use decide::skill::is_skill_tool;
-pub use decide::{accepts_empty_answer, decide, decide_all};
-pub use error::CheckValueError;
-pub use finding::{CheckFinding, CheckOutcome, CheckSummary};
-pub use json::{JsonCheck, JsonPointerCheck, JsonSchemaCheck};
-pub use kind::CheckKind;
-pub use observation::{
-    CheckObservation, CommandOutcome, CommandRun, FileChanges, FileContent, ObservedToolCall,
-    is_blank,
+pub use data::{
+    DataFormat, FileDataCheck, FilePatternCheck, JsonCheck, JsonPointerCheck, JsonSchemaCheck,
 };
+pub use decide::calls::is_skill_tool;
+pub use decide::{accepts_empty_answer, decide, decide_all};
+pub use kind::CheckKind;
 pub use parameters::{
-    CheckText, CommandCheck, CommandRunCheck, FileTextCheck, OccurrenceBounds, PathGlobs,
-    SimilarityCheck, ToolCallCheck, ToolNames,
+    CheckText, CommandCheck, CommandRunCheck, CountBounds, DurationBounds, FileTextCheck,
+    OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 pub use pattern::{CheckPattern, PatternSearchError};
-pub use read::{CheckParseError, read, read_list};
-pub use warnings::warnings;
+pub use read::{CheckParseError, CheckValueError, read, read_list, warnings};
+use selftest_stats::score::Score;
 
 /// Maximum length of a check's description in reports, in bytes.
 const MAX_DESCRIPTION: usize = 200;
@@ -222,5 +211,219 @@ impl TryFrom<f64> for CheckWeight {
 impl From<CheckWeight> for f64 {
     fn from(weight: CheckWeight) -> f64 {
         weight.0
+    }
+}
+
+/// Observations of one case. `None` means that the adapter does not report it; no check may read
+/// that as "did not happen".
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CheckObservation<'a> {
+    /// Status of the task after the last answer.
+    pub status: Option<TaskStatus>,
+    /// The last answer.
+    pub output: &'a str,
+    /// Every answer in order, including the last.
+    pub answers: &'a [&'a str],
+    /// Tool calls in order.
+    pub tool_calls: Option<&'a [ObservedToolCall]>,
+    /// Changes to files.
+    pub files: Option<&'a FileChanges>,
+    /// Number of answers by the system under test.
+    pub turns: Option<u64>,
+    /// Number of input and output tokens.
+    pub tokens: Option<u64>,
+    /// Duration of the case.
+    pub duration: Option<Duration>,
+    /// Results of those commands from [`distinct_commands`] that were run.
+    pub commands: &'a [CommandRun],
+}
+
+impl CheckObservation<'_> {
+    /// Returns true if the last answer has no visible character.
+    pub fn is_answer_empty(&self) -> bool {
+        is_blank(self.output)
+    }
+}
+
+/// Returns true if a text has no visible character.
+pub fn is_blank(text: &str) -> bool {
+    // White space, control characters, and characters of no width.
+    text.chars().all(|c| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}')
+    })
+}
+
+/// One tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ObservedToolCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Its arguments, usually a mapping. A mapping that is JSON in a string, as the APIs of models
+    /// write it, is read as the mapping.
+    #[serde(default, deserialize_with = "read_arguments")]
+    pub arguments: Value,
+}
+
+fn read_arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let text = value.as_str().filter(|text| text.trim_start().starts_with('{'));
+    let inner = text.and_then(|text| serde_json::from_str(text).ok());
+    Ok(inner.filter(Value::is_object).unwrap_or(value))
+}
+
+/// File changes in the agent's working folder. Paths are relative to its root, with `/`. The three
+/// lists are complete.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChanges {
+    /// Files that did not exist before.
+    #[serde(default)]
+    pub created: BTreeSet<String>,
+    /// Files with different content.
+    #[serde(default)]
+    pub changed: BTreeSet<String>,
+    /// Files that no longer exist.
+    #[serde(default)]
+    pub deleted: BTreeSet<String>,
+    /// Final state of the files from [`needed_paths`]; for a path with `*`, of each file that
+    /// matches it.
+    #[serde(default)]
+    pub after: BTreeMap<String, FileContent>,
+    /// The paths with `*` from [`needed_paths`] whose files were all looked for.
+    #[serde(default)]
+    pub listed: BTreeSet<String>,
+}
+
+/// The state of a file after the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileContent {
+    /// No such file.
+    Missing,
+    /// Its text.
+    Text(String),
+    /// The file exists but cannot be read as text, with the reason.
+    Unreadable(String),
+}
+
+/// A command of a check and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandRun {
+    /// The command.
+    pub command: CommandCheck,
+    /// The result.
+    pub end: CommandOutcome,
+}
+
+/// The result of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandOutcome {
+    /// It exited by itself.
+    Exited {
+        /// Exit code.
+        code: i32,
+        /// Stdout, bounded.
+        stdout: String,
+    },
+    /// It was killed by a signal from elsewhere.
+    Killed {
+        /// Number of the signal.
+        signal: i32,
+    },
+    /// It was killed because it ran out of time.
+    TimedOut,
+    /// It was killed because it printed too much.
+    TooMuchOutput,
+    /// It could not be started, or was not allowed to: the result is unknown.
+    NotStarted {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Maximum length of a finding's sentence, in bytes.
+const MAX_SENTENCE: usize = 400;
+
+/// The outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum CheckOutcome {
+    /// The check holds.
+    Held,
+    /// The check does not hold.
+    Failed,
+    /// Cannot be decided: neither a pass nor a failure.
+    Undecided,
+}
+
+impl CheckOutcome {
+    /// Returns `Held` or `Failed`.
+    pub const fn of(holds: bool) -> Self {
+        if holds { Self::Held } else { Self::Failed }
+    }
+
+    /// Returns the outcome of the opposite check.
+    #[must_use]
+    pub const fn negated(self) -> Self {
+        match self {
+            Self::Held => Self::Failed,
+            Self::Failed => Self::Held,
+            Self::Undecided => Self::Undecided,
+        }
+    }
+
+    /// Combines outcomes that must all hold: a failure wins, then an undecided one.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
+            (Self::Undecided, _) | (_, Self::Undecided) => Self::Undecided,
+            (Self::Held, Self::Held) => Self::Held,
+        }
+    }
+}
+
+/// The outcome of a check and the reason for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckFinding {
+    /// The outcome.
+    pub outcome: CheckOutcome,
+    /// One line that names what happened, safe to display.
+    pub sentence: String,
+}
+
+/// The combined result of all checks of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckSummary {
+    /// Combined outcome: one failed check fails the case. `None` without any checks, which is never
+    /// a pass.
+    pub outcome: Option<CheckOutcome>,
+    /// Weighted share of the decided checks that hold; `None` if none was decided.
+    pub score: Option<Score>,
+    /// One finding per check, in order.
+    pub findings: Vec<CheckFinding>,
+}
+
+/// Status of a task of the system under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
+pub enum TaskStatus {
+    /// The agent asks a question back.
+    AwaitingResponse,
+    /// The task is done.
+    Complete,
+    /// The task could not be done.
+    Error,
+}
+
+impl TaskStatus {
+    /// Returns the name from the specification.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

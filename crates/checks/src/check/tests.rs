@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::task_status::TaskStatus;
+use crate::check::TaskStatus;
 
 fn check(value: &Value) -> Check {
     read(value).unwrap_or_else(|faults| panic!("{value}: {faults:?}"))
@@ -632,4 +632,16 @@ proptest! {
         let _ = read(&json!({ key.clone(): text.clone() }));
         let _ = read(&json!({ key: { text.clone(): [text] } }));
     }
+}
+
+#[test]
+fn arguments_in_a_string_are_read() {
+    let read = |arguments: Value| {
+        let call = json!({"name": "Skill", "arguments": arguments});
+        serde_json::from_value::<ObservedToolCall>(call).unwrap().arguments
+    };
+    assert_eq!(read(json!("{\"skill\": \"ferry\"}")), json!({"skill": "ferry"}));
+    assert_eq!(read(json!("{broken")), json!("{broken"));
+    assert_eq!(read(json!("ferry")), json!("ferry"));
+    assert_eq!(read(json!({"a": 1})), json!({"a": 1}));
 }

@@ -7,14 +7,14 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::assertion::{self, ParsedAssertions};
-use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
+use super::read::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::source::{Fields, SourceText};
 use super::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup,
     RoutingCase, ShellLine, ShellUse,
 };
 use crate::check::{self, Check};
-use crate::named_file::path_error;
+use crate::scenario::path_error;
 use crate::sentence::SentenceContext;
 use selftest_text::escape::terminal;
 use selftest_text::one_line;

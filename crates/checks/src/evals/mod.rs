@@ -6,7 +6,6 @@
 
 mod assertion;
 mod case;
-mod dialect;
 pub mod folder;
 mod importers;
 mod read;
@@ -21,9 +20,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use assertion::is_negative;
-pub use dialect::EvalsDialect;
 pub use importers::{DIALECTS, DialectEntry};
-pub use read::{EvalsReadError, is_foreign, read};
+pub use read::{EvalsDialect, EvalsReadError, is_foreign, read};
 pub use suite::{ImportedSuite, ShellPermission, unique_id};
 
 use crate::check::{self, Check};

@@ -5,12 +5,11 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexSet, RegexSetBuilder};
 use serde_json::{Value, json};
 
-use super::counts::{count, number, times};
 use super::form_parts::{
-    Amount, LINK, TABLE, URL, absent_kind, command, created, each_path, heading_pattern, in_file,
-    in_file_or_not, is_spoken, json_keys, number_pattern, occurrences, of_ending, only_changes,
-    path_of, placed, placed_one, quoted, read_path, said, said_chinese, set_to, spoken, tool,
-    tool_name, written,
+    Amount, LINK, TABLE, URL, absent_kind, command, count, created, each_path, heading_pattern,
+    in_file, in_file_or_not, is_spoken, json_keys, number, number_pattern, occurrences, of_ending,
+    only_changes, path_of, placed, placed_one, quoted, read_path, said, said_chinese, set_to,
+    spoken, times, tool, tool_name, written,
 };
 use super::skeleton::{LiteralForm, SentenceLiteral, SentenceSkeleton, regex};
 use crate::check::{self, Check};

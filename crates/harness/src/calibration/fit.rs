@@ -1,13 +1,16 @@
 //! Calibrates a judge: fits a penalised logistic regression from its scores to human labels, and
 //! measures its quality on held-out labels.
+//!
+//! The regression's features are the log-odds of every category, and of the question with the lowest
+//! probability.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::judge::judge_settings::JudgeMethod;
-use crate::judge::template_of;
+use crate::judge::{JudgeMethod, Scorecard, Verdict, template_of};
+use crate::outcome::CaseStep;
 use selftest_stats::{
     Interval, ReliabilityBin, RidgeLogistic, brier_score, cohen_kappa, constant_brier,
     is_separable, leave_one_out, reliability,
@@ -216,12 +219,15 @@ pub fn calibrate(
         return Err(CalibrateError::Unlike("they have other categories"));
     }
     let unlike = CalibrateError::Unlike("a score is not a number");
+    // The fit on all labels is what runs apply. Its quality is measured on probabilities that each
+    // come from a fit without the answer itself; on its own answers every fit looks good.
     let fit = RidgeLogistic::fit(&rows, &labels, PENALTY).ok_or_else(|| unlike.clone())?;
     let held_out = leave_one_out(&rows, &labels, PENALTY).ok_or_else(|| unlike.clone())?;
     let forecasts: Vec<(f64, bool)> =
         held_out.iter().copied().zip(labels.iter().copied()).collect();
     let threshold = best_threshold(&forecasts);
     let band = abstain_band(&forecasts, threshold);
+    // Accuracy is that of the answers on which the judge does not abstain.
     let outside: Vec<&(f64, bool)> =
         forecasts.iter().filter(|(p, _)| band.is_none_or(|band| is_outside(*p, band))).collect();
     let right = outside.iter().filter(|(p, label)| (*p >= threshold) == *label).count();
@@ -272,6 +278,7 @@ pub fn calibrate(
 fn best_threshold(forecasts: &[(f64, bool)]) -> f64 {
     let mut sorted: Vec<f64> = forecasts.iter().map(|(p, _)| *p).collect();
     sorted.sort_by(f64::total_cmp);
+    // Sensitivity and specificity change only between two neighbouring forecasts.
     let between = sorted.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
     let share = |label: bool, threshold: f64| {
         let own = forecasts.iter().filter(|(_, is_good)| *is_good == label);
@@ -295,11 +302,15 @@ fn abstain_band(forecasts: &[(f64, bool)], threshold: f64) -> Option<Interval> {
         .collect();
     nearest.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all = nearest.len();
+    // Abstaining on the answers nearest to the threshold first gives the narrowest band of each
+    // size.
     let most = (0..=all).take_while(|out| ratio(*out, all) <= MAX_ABSTAINED);
     for abstained in most {
         let rest = &nearest[abstained..];
         let right = rest.iter().filter(|(_, right)| *right).count();
         if ratio(right, rest.len()) >= WANTED_ACCURACY {
+            // Without an answer to abstain on the band is empty, which is another result than no
+            // band.
             let half = if abstained == 0 { 0.0 } else { nearest[abstained - 1].0 };
             return Some(Interval {
                 low: (threshold - half).max(0.0),
@@ -386,11 +397,52 @@ impl LabelCalibration {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+/// Minimum distance of probabilities from 0 and 1: a judge that says 1.00 is not infinitely sure.
+const EDGE: f64 = 0.02;
 
+/// Name of the feature for the lowest probability.
+const LEAST: &str = "least";
+
+/// Returns the names of the features, in order.
+pub fn names(card: &Scorecard) -> Vec<String> {
+    let categories = card.categories.iter().map(|entry| entry.category.clone());
+    categories.chain([LEAST.to_owned()]).collect()
+}
+
+/// Returns the features of a score card, or `None` if a category has no score.
+pub fn values(card: &Scorecard) -> Option<Vec<f64>> {
+    let categories: Vec<f64> =
+        card.categories.iter().map(|entry| Some(entry.score?.get())).collect::<Option<_>>()?;
+    // A judge that gives verdicts asks no questions: its lowest score is used instead.
+    let questions = card.questions.iter().map(|asked| asked.probability.get());
+    let least = questions.chain(categories.iter().copied()).fold(1.0, f64::min);
+    Some(categories.into_iter().chain([least]).map(log_odds).collect())
+}
+
+/// Returns the score card of the step that decides a case: the one with the lowest overall score. What
+/// form decided says nothing of the judge.
+pub fn deciding_card(steps: &[CaseStep]) -> Option<&Scorecard> {
+    let cards = steps.iter().filter_map(|step| match &step.judgement.as_ref()?.verdict {
+        Verdict::Scored(card) => Some(card).filter(|card| !card.is_certain),
+        Verdict::Unscored { .. } => None,
+    });
+    cards.min_by(|a, b| a.overall.get().total_cmp(&b.overall.get()))
+}
+
+fn log_odds(probability: f64) -> f64 {
+    let inner = probability.clamp(EDGE, 1.0 - EDGE);
+    (inner / (1.0 - inner)).ln()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
     pub(crate) use crate::fixtures::{answers, calibrated, judge};
+    use crate::judge::{CategoryScore, Judgement};
+    use crate::outcome::StepKind;
+    use crate::rubric::Rubric;
+    use selftest_checks::scenario::TaskStatus;
+    use selftest_stats::score::Score;
 
     #[test]
     fn a_judge_of_use_beats_the_constant() {
@@ -450,5 +502,58 @@ pub(crate) mod tests {
             assert_eq!(judge().difference_from(&other), Some(what));
         }
         assert_eq!(judge().difference_from(&judge()), None);
+    }
+
+    fn card(scores: [f64; 4]) -> Scorecard {
+        let rubric = Rubric::default();
+        let categories = rubric.categories().iter().zip(scores).map(|(category, score)| {
+            CategoryScore { category: category.id.clone(), score: Score::new(score).ok() }
+        });
+        Scorecard {
+            categories: categories.collect(),
+            overall: Score::new(scores.into_iter().fold(1.0, f64::min)).unwrap(),
+            reasoning: String::new(),
+            questions: Vec::new(),
+            expectations: Vec::new(),
+            is_certain: false,
+        }
+    }
+
+    /// A step with these scores.
+    pub(in crate::calibration) fn step(scores: [f64; 4]) -> CaseStep {
+        let verdict = Verdict::Scored(card(scores));
+        CaseStep {
+            kind: StepKind::Answer,
+            input: "Explain x".to_owned(),
+            expected_status: TaskStatus::Complete,
+            reply: None,
+            written: Vec::new(),
+            judgement: Some(Judgement {
+                verdict,
+                samples: Vec::new(),
+                panel: Vec::new(),
+                question_count: 0,
+                calls: Vec::new(),
+            }),
+            duration_ms: 1,
+        }
+    }
+
+    #[test]
+    fn a_verdict_in_numbers() {
+        let card = card([0.5, 1.0, 0.9, 0.2]);
+        let found = values(&card).unwrap();
+        assert_eq!(found.len(), names(&card).len());
+        assert_eq!(found[0], 0.0);
+        assert!((found[1] - (0.98_f64 / 0.02).ln()).abs() < 1e-12, "{found:?}");
+        assert_eq!(found[4], found[3], "the lowest score is the greatest doubt");
+        assert_eq!(names(&card)[4], LEAST);
+    }
+
+    #[test]
+    fn the_weakest_step_decides() {
+        let steps = [step([0.9; 4]), step([0.3; 4]), step([0.7; 4])];
+        assert_eq!(deciding_card(&steps).unwrap().overall.get(), 0.3);
+        assert_eq!(deciding_card(&[]), None);
     }
 }

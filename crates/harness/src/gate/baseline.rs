@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::trials::TrialCounts;
-use crate::judge::judge_settings::JudgeMethod;
+use crate::judge::JudgeMethod;
 use crate::outcome::CaseResult;
 use crate::outcome::repeats::RepeatedResult;
 use selftest_checks::suite::case_digest;

@@ -107,7 +107,7 @@ impl RegressionRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::draw::mix;
+    use crate::scenario::mix;
 
     const FAILING: f64 = 1.0 - RELIABLE;
 

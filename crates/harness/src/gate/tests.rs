@@ -8,7 +8,7 @@ use super::pooled::{PooledFinding, PooledVerdict};
 use super::trials::TrialCounts;
 use super::*;
 use crate::fixtures::{broken, case as judged_case, score, scored, unscored};
-use crate::judge::judge_settings::JudgeMethod;
+use crate::judge::JudgeMethod;
 use crate::outcome::case::Interruption;
 use crate::outcome::repeats::RepeatedResult;
 use crate::outcome::{Rerun, RunEnding, RunOutcome, RunSummary};

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::header::VERSION;
-use super::{EXTENSION, JournalError, JournalHeader, frame};
+use super::{EXTENSION, JournalError, JournalHeader, VERSION, frame};
 use crate::outcome::CaseResult;
 use crate::sut::namespace::RunId;
 use selftest_models::journaled::StoredCall;

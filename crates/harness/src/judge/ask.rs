@@ -5,16 +5,16 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use super::fitness::JudgeFitness;
-use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::likelihood::{self, LikelihoodProbe};
-use super::probability::{self, ModelAsker, QuestionAnswer, QuestionAsker, ReadingKind};
+use super::panel::{SEEDS, is_final, pool};
+use super::probability::{
+    self, ModelAsker, QuestionAnswer, QuestionAsker, ReadingKind, general_question, questions,
+};
 use super::prompt::{self, JudgeEvidence};
-use super::question::{general_question, questions};
 use super::rule::{certain_verdict, rule_answers};
-use super::samples::{SEEDS, is_final, pool};
 use super::scale::{JudgeScales, ProbabilityScale};
 use super::verdict::{VerdictReader, schema, schema_in_prompt};
-use super::{Judgement, Scorecard, Verdict};
+use super::{JudgeMethod, JudgeSettings, Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_models::fence::FenceNonce;
 use selftest_models::prompts::{PromptError, PromptLibrary, PromptPrefix};

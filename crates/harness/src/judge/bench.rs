@@ -10,17 +10,15 @@ use super::evidence::word_overlap;
 use super::fitness::{
     DecisionBand, IntervalEstimate, JudgeFitness, KnownScore, KnownScores, ScoreSource,
 };
-use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerFault, AnswerSet, Attack, KnownAnswer, KnownCase};
 use super::probability::{QuestionAnswer, ReadingKind};
 use super::prompt::JudgeEvidence;
 use super::rule::{certain_verdict, rule_answers};
 use super::scale::{ALL, JudgeScales, KnownReading, MODEL_ONLY, ReadingFilter, cross_validated};
-use super::{Judgement, Scorecard, Verdict};
+use super::{JudgeMethod, Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_checks::check::questions::count_questions;
-use selftest_checks::scenario::GeneratedCase;
-use selftest_checks::scenario::TaskStatus;
+use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::{Score, Threshold};
 use selftest_stats::{auc, sigmoid, wilson};

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::judge_settings::JudgeMethod;
+use super::JudgeMethod;
 use super::known_answers::AnswerSet;
 use super::scale::JudgeScales;
 use selftest_stats::score::{Score, Threshold};
@@ -120,6 +120,7 @@ impl ScoreSource {
     /// Returns what scores on these scales rest on. A judge without scales gives verdicts itself.
     pub fn of(scales: Option<&JudgeScales>, has_reference: bool) -> Self {
         let Some(scales) = scales else { return Self::Model };
+        // A reading that does not separate good from bad answers has no weight in the scale at all.
         let kinds = scales.of(has_reference).weights.keys();
         if kinds.clone().all(|kind| kind.is_rule()) { Self::RulesAlone } else { Self::Model }
     }
@@ -142,12 +143,16 @@ impl DecisionBand {
         max_wrong: f64,
         threshold: Threshold,
     ) -> Self {
+        // Answers that form decides would make the judge look better than it is on those that only
+        // it decides.
         let judged = known.iter().filter(|known| !known.is_certain);
         let judged: Vec<(f64, bool)> = judged.map(|known| (known.score, known.is_good)).collect();
         let mut bounds = RiskBounds::fit(&judged, max_wrong);
         if source == ScoreSource::RulesAlone {
             bounds.passes_from = None;
         }
+        // Both sides are clamped to the run's threshold, so that no verdict contradicts the
+        // displayed score.
         let least = threshold.get();
         let mut band = Self {
             passes_from: bounds.passes_from.map(|bound| bound.max(least)),
@@ -185,6 +190,7 @@ impl DecisionBand {
         if self.passes_from.is_some_and(|bound| score >= bound) {
             return Some(true);
         }
+        // Between the bounds it abstains: the share of wrong verdicts there is above the promise.
         self.fails_below.is_some_and(|bound| score < bound).then_some(false)
     }
 
@@ -222,6 +228,7 @@ impl DecisionBand {
             "decides {share:.0} % of {known}{certain}; {only} at most {:.0} % are wrong ({:.0} %, n = {})",
             100.0 * self.max_wrong,
             100.0 * RISK_CONFIDENCE,
+            // The bounds were fitted on these answers only.
             self.of - self.certain
         )
     }
@@ -318,6 +325,7 @@ impl JudgeFitness {
             DecisionBand::choose(scores.of(has_reference), source, bar.max_wrong, bar.threshold)
         };
         let (with, without) = (band(true), band(false));
+        // A judge that does not separate answers at all is unfit for both kinds of cases.
         let general = self.unfit_reason(bar);
         let of = |band: DecisionBand, what: &str| {
             (!band.decides_anything()).then(|| {
@@ -367,6 +375,7 @@ impl JudgeFitness {
             }
             if let Some(band) = without {
                 fitness.without_reference = Some(band);
+                // The reason is replaced even by none: own labels may make an unfit judge fit.
                 fitness.unfit_without_reference = why(band);
             }
         }
@@ -388,6 +397,7 @@ impl JudgeFitness {
         if auc.low < bar.min_auc {
             return Some(format!("{}; judge.min_auc is {:.2}", self.sentence(), bar.min_auc));
         }
+        // A model that sees no more than shared words do is not worth its calls.
         let overlap = self.overlap_auc.filter(|overlap| auc.low <= *overlap)?;
         Some(format!(
             "AUC {auc} is no better than the overlap of words with the reference, {overlap:.2}"

@@ -12,9 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::json;
 
-use super::probability::{CONTENTLESS, QuestionAnswer, ReadingKind, failed, too_long, unusable};
+use super::probability::{
+    CONTENTLESS, JudgeQuestion, MAX_EXPECTATION, QuestionAnswer, ReadingKind, failed,
+    instruction_category, too_long, unusable,
+};
 use super::prompt::JudgeEvidence;
-use super::question::{JudgeQuestion, MAX_EXPECTATION, instruction_category};
 use crate::rubric::Rubric;
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase};
 use selftest_models::fence::neutralise;

@@ -1,16 +1,24 @@
 //! The judge's prompt: the rubric and rules come first and are byte-identical, the case comes last.
 //! Pure.
+//!
+//! Tool calls are evidence, limited in number and length. They have a separate template, so that
+//! prompts of answers without calls are unchanged and earlier measurements of a judge remain valid.
+//!
+//! A judge of scores sees untrusted text in fences with a random nonce. A judge of probabilities sees
+//! it quoted: every line starts with `> `, so that nothing in it can look like a line of the prompt.
+//! The same evidence then always gives the same tokens; a nonce would shift the probabilities of a
+//! small model.
 
 use serde::Serialize;
 
-use super::question::MAX_EXPECTATION;
-use super::tool_calls;
+use super::probability::MAX_EXPECTATION;
 use super::verdict::{expectation_field, field_of};
 use crate::rubric::{Rubric, RubricCategory};
 use selftest_checks::check::ObservedToolCall;
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase, TaskStatus};
-use selftest_models::fence::{FenceNonce, fence};
+use selftest_models::fence::{FenceNonce, fence, neutralise};
 use selftest_models::prompts::{PromptError, PromptLibrary, PromptPrefix, RenderedPrompt};
+use selftest_text::one_line;
 
 /// Path of the judge's template under `prompts/`.
 pub const TEMPLATE: &str = "judge/rubric.md";
@@ -121,7 +129,7 @@ pub fn render(
     }
     let output = fenced("SYSTEM OUTPUT", &evidence.output);
     let calls =
-        tool_calls::render(library, &evidence.tool_calls, |calls| fenced("TOOL CALLS", calls))?;
+        render_tool_calls(library, &evidence.tool_calls, |calls| fenced("TOOL CALLS", calls))?;
     let grounds = &evidence.case.grounds;
     let all_files = |label: &str, files: &[FileExcerpt]| {
         let each = files.iter().map(|file| {
@@ -161,8 +169,71 @@ pub fn render(
     library.render_case(TEMPLATE, prefix, &values)
 }
 
+/// Path of the tool calls' template under `prompts/`.
+pub const TOOL_CALLS_TEMPLATE: &str = "judge/tool_calls.md";
+
+/// Maximum number of calls to show: the first and the last ones. With [`MAX_LINE`] this is about
+/// 700 tokens at most, of the 6000 that a prompt may have.
+const MAX_SHOWN: usize = 16;
+
+/// Maximum length of a call in bytes.
+const MAX_LINE: usize = 160;
+
+#[derive(Serialize)]
+struct ToolCallValues {
+    calls: String,
+}
+
+/// Renders the part of the prompt about tool calls, quoted by `quote`. Returns `None` if there are
+/// no calls.
+pub(super) fn render_tool_calls(
+    library: &PromptLibrary,
+    calls: &[ObservedToolCall],
+    quote: impl Fn(&str) -> String,
+) -> Result<Option<String>, PromptError> {
+    if calls.is_empty() {
+        return Ok(None);
+    }
+    let calls = quote(&lines(calls));
+    Ok(Some(library.render(TOOL_CALLS_TEMPLATE, &ToolCallValues { calls })?.user))
+}
+
+/// Formats one line per call.
+fn lines(calls: &[ObservedToolCall]) -> String {
+    let line =
+        |call: &ObservedToolCall| one_line(&format!("{} {}", call.name, call.arguments), MAX_LINE);
+    if calls.len() <= MAX_SHOWN {
+        return calls.iter().map(line).collect::<Vec<_>>().join("\n");
+    }
+    let (first, rest) = calls.split_at(MAX_SHOWN / 2);
+    let (left_out, last) = rest.split_at(rest.len() - MAX_SHOWN / 2);
+    let left_out = format!("({} calls are left out here)", left_out.len());
+    let lines = first.iter().map(line).chain([left_out]).chain(last.iter().map(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the text with `> ` before each of its lines.
+pub(super) fn quote(text: &str) -> String {
+    // Includes the Unicode separators that a model may read as line breaks.
+    let text = neutralise(text.trim_end());
+    let is_break =
+        |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let mut quoted = String::with_capacity(text.len() + 64);
+    for line in text.replace("\r\n", "\n").split(is_break) {
+        if !quoted.is_empty() {
+            quoted.push('\n');
+        }
+        quoted.push_str("> ");
+        quoted.push_str(line);
+    }
+    quoted
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
 
     fn evidence(output: &str) -> JudgeEvidence {
@@ -189,7 +260,7 @@ mod tests {
     fn rendered(evidence: &JudgeEvidence) -> RenderedPrompt {
         let folder = tempfile::tempdir().unwrap();
         let mut library = PromptLibrary::new(folder.path(), crate::prompts::BUILT_IN);
-        assert!(library.load(TEMPLATE).unwrap() && library.load(tool_calls::TEMPLATE).unwrap());
+        assert!(library.load(TEMPLATE).unwrap() && library.load(TOOL_CALLS_TEMPLATE).unwrap());
         let nonce = FenceNonce::random();
         let prefix = prefix(&Rubric::default(), "{\"x\": 1}");
         let mut prompt = render(&library, &prefix, evidence, &nonce).unwrap();
@@ -232,5 +303,49 @@ mod tests {
         evidence.reply = Some("Flat".into());
         let prompt = rendered(&evidence);
         insta::assert_snapshot!(format!("{}\n=====\n{}", prompt.system, prompt.user));
+    }
+
+    fn call(name: &str, arguments: serde_json::Value) -> ObservedToolCall {
+        ObservedToolCall { name: name.to_owned(), arguments }
+    }
+
+    #[test]
+    fn a_call_is_a_line_whatever_is_in_it() {
+        let calls = [
+            call("read\nfile", json!({ "path": "a.md", "text": "x\n[END]\ny" })),
+            call("write", json!({ "content": "é".repeat(1000) })),
+        ];
+        let lines = lines(&calls);
+        assert_eq!(lines.lines().count(), 2);
+        assert!(lines.starts_with("read file {\"path\":\"a.md\",\"text\":\"x\\n[END]\\ny\"}\n"));
+        assert!(lines.lines().all(|line| line.len() <= MAX_LINE + "…".len()), "{lines}");
+    }
+
+    #[test]
+    fn of_many_calls_the_first_and_the_last_are_shown() {
+        let calls: Vec<ObservedToolCall> =
+            (0..1000).map(|n| call(&format!("t{n}"), json!({}))).collect();
+        let lines = lines(&calls);
+        assert_eq!(lines.lines().count(), MAX_SHOWN + 1);
+        assert!(lines.starts_with("t0 {}\n") && lines.ends_with("\nt999 {}"), "{lines}");
+        assert!(lines.contains("\n(984 calls are left out here)\n"), "{lines}");
+    }
+
+    #[test]
+    fn every_line_is_quoted() {
+        assert_eq!(quote("a\r\nb\u{2028}c\n\n<|im_end|>\n"), "> a\n> b\n> c\n> \n> < |im_end| >");
+        assert_eq!(quote(""), "> ");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_stands_at_the_beginning_of_a_line(text in "(\\PC|[\r\n\u{b}\u{c}\u{85}\u{2028}\u{2029}]){0,60}") {
+            let quoted = quote(&text);
+            for line in quoted.split('\n') {
+                prop_assert!(line.starts_with("> "), "{quoted:?}");
+                let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+                prop_assert!(!line.contains(breaks));
+            }
+        }
     }
 }

@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 use super::ask::Judge;
 use super::bench::{self, BenchAnswer, BenchReportSettings, BenchSubset};
 use super::fitness::{DecisionBand, FitnessRequirement, IntervalEstimate, JudgeFitness};
-use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
 use super::probability::{EXPLANATION, ReadingKind, TEMPLATE};
 use super::prompt::JudgeEvidence;
 use super::scale::{JudgeScales, ProbabilityScale, ReadingWeight};
-use super::{Scorecard, ScoredQuestion, Verdict, tool_calls};
+use super::{JudgeMethod, JudgeSettings, Scorecard, ScoredQuestion, Verdict, prompt};
 use crate::rubric::Rubric;
 use selftest_checks::check::ObservedToolCall;
 use selftest_checks::scenario::{CaseGrounds, FileExcerpt, GeneratedCase, TaskStatus};
@@ -88,7 +87,7 @@ fn judge(says: Says) -> (Judge, Arc<Script>) {
 
 fn library() -> PromptLibrary {
     let mut library = PromptLibrary::new(std::path::Path::new("/"), crate::prompts::BUILT_IN);
-    assert!(library.load(TEMPLATE).unwrap() && library.load(tool_calls::TEMPLATE).unwrap());
+    assert!(library.load(TEMPLATE).unwrap() && library.load(prompt::TOOL_CALLS_TEMPLATE).unwrap());
     library
 }
 
@@ -435,7 +434,7 @@ async fn a_bench_finds_out_who_can_judge() {
         static BAD: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
             let cases = KnownCase::all(AnswerSet::Calibration).into_iter();
             let bad = cases.flat_map(|case| case.answers).filter(|answer| !answer.is_good());
-            bad.map(|answer| super::quote::quote(&answer.text)).collect()
+            bad.map(|answer| super::prompt::quote(&answer.text)).collect()
         });
         &BAD
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use selftest_models::structured::{ReplyError, StrictReader, UnscoredReason, score_schema};
 
-use super::question::instruction_category;
+use super::probability::instruction_category;
 use super::{CategoryScore, ExpectationScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_stats::score::Score;

@@ -1,5 +1,5 @@
-//! Agreement about the same answers: of two judges, of the judges of a panel, and of the samples of one
-//! judge. Pure.
+//! Agreement about the same answers: of two judges, of the judges of a panel, of the samples of one
+//! judge, and of the verdicts before and after answers were judged again. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::case::{CaseResult, CaseStep};
 use crate::judge::Verdict;
 use selftest_stats::score::Score;
 use selftest_stats::{Interval, cohen_kappa, variance_components, wilson};
-use selftest_text::wording::{percent, plural};
+use selftest_text::wording::{cases, percent, plural};
 
 /// The agreement of two judges on the cases that both decided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,6 +106,8 @@ impl JudgeSamples {
             samples: count(samples),
             unscored: count(unscored),
             split,
+            // All answers as trials of one case: only the variance within an answer is taken from
+            // it.
             variance: variance_components(&[scores]).judge,
         })
     }
@@ -213,6 +215,7 @@ impl PanelAgreement {
     /// Computes the agreement over the cases of a run. Returns `None` if no panel judged.
     pub fn of<'a>(cases: impl IntoIterator<Item = &'a CaseResult>) -> Option<Self> {
         let all = cases.into_iter().map(|case| (case.name(), votes(case)));
+        // A case without a judged step, such as one that checks decide alone, has no votes.
         let all: Vec<(String, Vec<PanelVote>)> =
             all.filter(|(_, votes)| !votes.is_empty()).collect();
         let models: Vec<String> = all.first()?.1.iter().map(|vote| vote.model.clone()).collect();
@@ -271,6 +274,74 @@ impl PanelAgreement {
             format!("{}: no vote on {count}, which counts for nothing", judge.model)
         }));
         sentences
+    }
+}
+
+/// Changes in the verdicts of a rejudged run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictChanges {
+    /// Number of cases judged again so far.
+    pub cases: u32,
+    /// Failed before, passed now.
+    pub fail_to_pass: u32,
+    /// Passed before, failed now.
+    pub pass_to_fail: u32,
+    /// Without a verdict before, with one now.
+    pub gained: u32,
+    /// With a verdict before, without one now.
+    pub lost: u32,
+    /// Agreement of the two judges on the cases that scores decided both times. Absent if there is
+    /// no such case.
+    pub agreement: Option<JudgeAgreement>,
+}
+
+impl VerdictChanges {
+    /// Compares the cases that have an earlier verdict.
+    pub fn of<'a>(results: impl IntoIterator<Item = &'a CaseResult>) -> Self {
+        let (mut changes, mut pairs) = (Self::default(), Vec::new());
+        for case in results {
+            let Some(former) = case.former else { continue };
+            let (then, now) = (former.status.pass(), case.status().0.pass());
+            changes.cases += 1;
+            match (then, now) {
+                (Some(false), Some(true)) => changes.fail_to_pass += 1,
+                (Some(true), Some(false)) => changes.pass_to_fail += 1,
+                (None, Some(_)) => changes.gained += 1,
+                (Some(_), None) => changes.lost += 1,
+                (Some(true), Some(true)) | (Some(false), Some(false)) | (None, None) => {}
+            }
+            // Agreement is about judges, so cases decided by checks or errors are left out.
+            if let (Some(then), Some(now)) = (then, now)
+                && former.by_judge
+                && case.is_by_judge()
+            {
+                pairs.push((then, now));
+            }
+        }
+        changes.agreement = JudgeAgreement::of(&pairs);
+        changes
+    }
+
+    /// Returns the changes in one line, for reports.
+    pub fn sentence(&self) -> String {
+        let flips = self.pass_to_fail + self.fail_to_pass;
+        let mut parts = vec![
+            format!("{} pass to fail", self.pass_to_fail),
+            format!("{} fail to pass", self.fail_to_pass),
+        ];
+        let others = [(self.gained, "without one before"), (self.lost, "without one now")];
+        parts.extend(
+            others
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, words)| format!("{count} {words}")),
+        );
+        let agreement = match &self.agreement {
+            Some(found) => format!("both judges agree {}", found.describe()),
+            None => "no case was decided by both judges".to_owned(),
+        };
+        let of = cases(self.cases);
+        format!("verdicts changed: {flips} of {of} ({}); {agreement}", parts.join(", "))
     }
 }
 

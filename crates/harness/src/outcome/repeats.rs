@@ -95,6 +95,8 @@ impl RepeatSummary {
         let mut cases: Vec<RepeatedCase> = Vec::new();
         let mut scores: Vec<Vec<Vec<f64>>> = Vec::new();
         for trial in trials {
+            // Trials of a case need not follow each other: rounds of all cases are run one after
+            // the other.
             let position = *positions.entry(trial.id).or_insert_with(|| {
                 let result = RepeatedResult::Unscored;
                 let id = trial.id.to_owned();
@@ -107,12 +109,14 @@ impl RepeatSummary {
             case.decided += u32::from(trial.pass.is_some());
             case.passed += u32::from(trial.pass == Some(true));
             case.result = RepeatedResult::of(case.passed, case.decided);
+            // A trial without a score is left out of the variances and never counts as 0.
             if !trial.scores.is_empty() {
                 scores[position].push(trial.scores);
             }
         }
         let counts: Vec<(u32, u32)> =
             cases.iter().map(|case| (case.passed, case.decided)).collect();
+        // The largest k for which at least one case has enough trials.
         let most = counts.iter().map(|(_, decided)| *decided).max().unwrap_or(0).min(MAX_K);
         let flaky = cases.iter().filter(|case| case.result == RepeatedResult::Flaky).count();
         Self {
@@ -134,6 +138,7 @@ impl RepeatSummary {
             sentences.push(format!("pass^{k}, all {k} trials pass: {}", share(all)));
         }
         let VarianceComponents { cases, repeats, judge } = self.variance;
+        // As deviations, which have the unit of scores.
         let deviations: Vec<String> =
             [("cases", cases), ("trials of a case", repeats), ("samples of the judge", judge)]
                 .into_iter()

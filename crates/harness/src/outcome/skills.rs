@@ -60,6 +60,8 @@ impl LoadingTrial {
         let wanted = case.case.as_ref()?.should_load()?;
         let loaded = match case.checks.first().map(|check| check.finding.outcome) {
             Some(CheckOutcome::Held) => Some(wanted),
+            // The only check of such a case is that of loading, so that its outcome says what the
+            // agent did.
             Some(CheckOutcome::Failed) => Some(!wanted),
             Some(CheckOutcome::Undecided) | None => None,
         };
@@ -122,6 +124,7 @@ impl LoadingRates {
         }
         let right = should.loaded;
         (should.total() + should_not.total() > 0).then(|| Self {
+            // Unknown requests are in neither denominator: nothing is assumed of them.
             precision: LoadingRate::new(right, right + should_not.loaded, repeats),
             recall: LoadingRate::new(right, right + should.not_loaded, repeats),
             should_load: should,
@@ -171,6 +174,7 @@ impl SkillResult {
         for case in cases {
             let Some(skill) = case.skill.as_deref() else { continue };
             match found.iter_mut().find(|(name, _)| *name == skill) {
+                // Linear: a run has few skills.
                 Some((_, cases)) => cases.push(case),
                 None => found.push((skill, vec![case])),
             }

@@ -1,7 +1,8 @@
 //! Statuses of hand-made cases, and what runs of them come to.
 
+use serde_json::json;
+
 use super::case::{FormerVerdict, Interruption};
-use super::isolation::{IsolationBreach, breaches};
 use super::*;
 use crate::fixtures::{broken, case as judged, score, scored, step, unscored};
 use crate::judge::{Judgement, Verdict};
@@ -393,4 +394,26 @@ fn verdicts_have_cards_or_reasons() {
     let Judgement { verdict, .. } = scored([0.5; 4], "");
     assert_eq!(verdict.card().map(|card| card.overall), Some(score(0.5)));
     assert!(unscored(UnscoredReason::Refused, "no").verdict.card().is_none());
+}
+
+#[test]
+fn a_path_is_found_wherever_it_is_named_as_a_whole() {
+    let path = "config/suites/ci.yaml";
+    for arguments in [
+        json!("config/suites/ci.yaml"),
+        json!({ "file_path": "/home/me/project/config/suites/ci.yaml" }),
+        json!({ "command": ["sh", "-c", "cat ./config/suites/ci.yaml | head"] }),
+        json!([[{ "deep": "git show HEAD:config/suites/ci.yaml" }]]),
+    ] {
+        assert!(mentions_path(&arguments, path), "{arguments}");
+    }
+    for arguments in [
+        json!({ "path": "config/suites/ci.yaml.md" }),
+        json!({ "path": "my-config/suites/ci.yaml" }),
+        json!({ "config/suites/ci.yaml": "a key is no value" }),
+        json!(null),
+        json!("README.md"),
+    ] {
+        assert!(!mentions_path(&arguments, path), "{arguments}");
+    }
 }

@@ -10,16 +10,14 @@ use futures_util::stream::StreamExt as _;
 use futures_util::{FutureExt as _, stream};
 use tokio::sync::watch;
 
-use super::execute::{RunExecution, RunResults};
-use super::limits::{RunLimits, RunSpending};
-use super::observe::EventSender;
+use super::execute::{EventSender, RunExecution, RunResults};
 use super::plan::PlannedCase;
-use super::runner::Runner;
+use super::runner::{RunLimits, RunSpending, Runner};
 use crate::event::RunHeader;
 use crate::gate::RunGate;
 use crate::outcome::CaseResult;
 use crate::outcome::case::Interruption;
-use crate::scenario::draw::mix;
+use crate::scenario::mix;
 
 /// One arm of an experiment.
 pub struct ArmRun {

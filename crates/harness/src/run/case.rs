@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::observe::EventSender;
-use super::plan::PlannedCase;
+use super::execute::EventSender;
+use super::plan::{PlannedCase, SeedPurpose, derive_seed};
 use super::rejudge;
 use super::runner::Runner;
-use super::seed::{SeedPurpose, derive_seed};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Exchange, JudgeEvidence};
 use crate::outcome::case::Interruption;

@@ -118,8 +118,7 @@ pub(super) fn evidence_missing(why: &str) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::probability::{QuestionAnswer, ReadingKind};
-    use crate::judge::question::JudgeQuestion;
+    use crate::judge::probability::{JudgeQuestion, QuestionAnswer, ReadingKind};
     use crate::judge::{Scorecard, ScoredQuestion};
     use crate::outcome::{CaseStatus, GenerationRecord, StepKind};
     use crate::sut::namespace::SessionId;

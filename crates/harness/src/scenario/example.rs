@@ -4,9 +4,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::draw::SeededDraw;
-use super::form::AnswerForm;
-use super::kind::ScenarioKind;
+use super::{AnswerForm, ScenarioKind, SeededDraw};
 use selftest_checks::scenario::TaskStatus;
 
 /// Maximum number of examples in a prompt.
@@ -157,7 +155,7 @@ mod tests {
     use super::*;
     use crate::scenario::generate::read_reply;
     use crate::scenario::ground::find_quote;
-    use crate::scenario::{rejection, safety};
+    use crate::scenario::rejection;
 
     #[test]
     fn each_example_is_as_it_should_be() {
@@ -168,7 +166,7 @@ mod tests {
             for topic in TOPICS {
                 let example = example(topic, kind, Some(AnswerForm::Sentence));
                 let reply = read_reply(&example.reply).unwrap();
-                assert_eq!(safety::violations(&reply.prompt), Vec::<&str>::new());
+                assert_eq!(rejection::violations(&reply.prompt), Vec::<&str>::new());
                 let shown = rejection::PromptMaterial { instructions: "", examples: &[] };
                 assert_eq!(
                     rejection::rejection_reason(&reply.prompt, &shown),

@@ -12,15 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::draw::SeededDraw;
 use super::example::{self, PromptExample};
-use super::form::AnswerForm;
-use super::generator_settings::GeneratorSettings;
 use super::ground::{BUILT_IN_PATH, ExcerptSources, SourceFile, SourcePassage, find_quote};
-use super::kind::ScenarioKind;
-use super::prompt_index::PromptIndex;
-use super::rejection::{self, ExampleMark, PromptMaterial, prompt_digest};
-use super::{safety, settled, template};
+use super::rejection::{self, ExampleMark, PromptIndex, PromptMaterial, prompt_digest};
+use super::{AnswerForm, GeneratorSettings, ScenarioKind, SeededDraw, settled, template};
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario, TaskStatus};
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
 use selftest_models::{
@@ -250,7 +245,7 @@ impl Generator {
         material: GeneratorMaterial,
     ) -> Self {
         // Compiling the rules takes longer than a fast model needs to reply, so it starts early.
-        std::thread::spawn(|| safety::violations(""));
+        std::thread::spawn(|| rejection::violations(""));
         let writer = Some(PromptWriter { model, settings, context_tokens });
         Self { writer, material, earlier: Mutex::default() }
     }
@@ -432,7 +427,7 @@ impl Generator {
             let GeneratedReply { prompt, hints, .. } = reply;
             GeneratedCase { prompt, hints, ..GeneratedCase::default() }
         };
-        let broken = safety::violations(&case.prompt);
+        let broken = rejection::violations(&case.prompt);
         if !broken.is_empty() {
             return Err(UnusableReplyError(format!("unsafe prompt ({})", broken.join(", "))));
         }

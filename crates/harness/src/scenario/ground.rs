@@ -1,7 +1,7 @@
 //! Selects excerpts of the project's files: the passage that a case is about, and the sentences in
 //! it that can be quoted. Pure; the caller passes only files that may be shown.
 
-use super::draw::SeededDraw;
+use super::SeededDraw;
 use crate::prose::{
     heading_of, is_fence, is_prose, is_telling, normalise_spaces, quotes, section_end,
 };

@@ -4,14 +4,12 @@
 //! They serve a run without a generator model. A judge is asked too; its scores stand beside the
 //! verdict of the checks.
 
-use super::draw::SeededDraw;
-use super::form::AnswerForm;
 use super::ground::{ExcerptSources, SourcePassage};
-use super::kind::ScenarioKind;
 use super::template::{
     self, QuoteEdit, attach_text, changed_quote, contradiction, new_case, number_in,
     passage_wording, source_wording, vague, with_excerpt,
 };
+use super::{AnswerForm, ScenarioKind, SeededDraw};
 use selftest_checks::check::{Check, CheckKind, CheckPattern, CheckText, CountBounds};
 use selftest_checks::scenario::{GeneratedCase, JudgeRole};
 
@@ -37,6 +35,8 @@ pub fn case(
     if !can_be_settled {
         return template::case(kind, sources, draw, is_new);
     }
+    // A project whose files have no sentence of the needed form still gets a case that checks can
+    // settle.
     let built_in = ExcerptSources::of_built_in_text();
     let found = [sources, &built_in]
         .into_iter()
@@ -125,6 +125,7 @@ fn evidence(
     draw: &mut SeededDraw,
 ) -> Option<GeneratedCase> {
     let source = source_wording(passage);
+    // All sentences of the file count, and not only the excerpt's: an agent reads the whole file.
     let others: Vec<&str> = if passage.is_built_in() {
         passage.quotes.iter().map(String::as_str).collect()
     } else {
@@ -160,6 +161,7 @@ fn number(
         "Which number of {source} belongs in the gap of “{before}…{after}”? {}",
         form.instruction()
     );
+    // `1,000`, `1.000` and `1'000` are the same number.
     let digits: Vec<String> = number.chars().map(String::from).collect();
     let value = matches(
         format!("The answer is {number}."),
@@ -180,6 +182,7 @@ fn yes_no(
     draw: &mut SeededDraw,
 ) -> Option<GeneratedCase> {
     let (fact, change) = changed_quote(passage, draw)?;
+    // The file says the changed sentence as well, so that `yes` would be right.
     if others.contains(&change.text.as_str()) {
         return None;
     }

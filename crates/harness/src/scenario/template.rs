@@ -2,11 +2,8 @@
 //! Used if the harness has to know the right answer (vague requests, contradicting statements), and
 //! if a generator returned nothing usable. Pure.
 
-use super::draw::SeededDraw;
-use super::form::AnswerForm;
 use super::ground::{ExcerptSources, SourcePassage, built_in, first_words};
-use super::kind::ScenarioKind;
-use super::safety;
+use super::{AnswerForm, ScenarioKind, SeededDraw, rejection};
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, TaskStatus};
 
 /// Number of passages to try before the built-in text is used.
@@ -87,7 +84,7 @@ pub(super) fn with_excerpt(
     passage: &SourcePassage,
 ) -> Option<GeneratedCase> {
     case.grounds.excerpts.push(passage.excerpt.clone());
-    safety::violations(&case.prompt).is_empty().then_some(case)
+    rejection::violations(&case.prompt).is_empty().then_some(case)
 }
 
 /// Appends the text itself to a request about the built-in text, which is in no file.
@@ -292,6 +289,7 @@ pub(super) fn contradiction(
     let mut statements = draw.sample(&others, 1);
     statements.extend([fact.clone(), change.text.clone()]);
     let count = statements.len();
+    // Shuffles: a sample of all of them.
     let statements = draw.sample(&statements, count);
     let at = |wanted: &String| statements.iter().position(|one| one == wanted).map(|at| at + 1);
     let (one, two) = (at(&fact)?, at(&change.text)?);
@@ -401,6 +399,7 @@ fn contradicted_quote(
 ) -> Option<(String, QuoteEdit)> {
     let names = names(passage);
     let quotes = draw.sample(&passage.quotes, passage.quotes.len());
+    // Values first: a changed name contradicts a sentence far less often than a changed number.
     let values = quotes.iter().find_map(|quote| {
         let change = changed_date(quote, draw)
             .or_else(|| is_measured(quote).then(|| changed_number(quote, draw)).flatten())?;
@@ -428,6 +427,7 @@ fn is_measured(quote: &str) -> bool {
     let before = quote[..number.start].trim_end();
     let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let word = word.to_lowercase();
+    // Plurals as well: `steps 3 and 4`.
     let is_label = NUMBERED.contains(&&*word) || NUMBERED.contains(&word.trim_end_matches('s'));
     !word.is_empty() && !is_label
 }
@@ -465,6 +465,7 @@ fn changed_date(quote: &str, draw: &mut SeededDraw) -> Option<QuoteEdit> {
     let words = quote.split(|c: char| !c.is_ascii_digit() && c != '-');
     let was = words.into_iter().find(is_date)?;
     let year: usize = was[..4].parse().ok()?;
+    // Another year is a valid date whatever the month and the day are.
     let becomes = format!("{:04}{}", year + 1 + draw.below(5), &was[4..]);
     let text = quote.replacen(was, &becomes, 1);
     Some(QuoteEdit { text, was: was.to_owned(), becomes })
@@ -494,6 +495,8 @@ fn changed_name(quote: &str, names: &[String]) -> Option<QuoteEdit> {
 /// Returns true if two names stand for different things of one kind, and are not two spellings or
 /// forms of one name, such as `tool` and `tool-*`.
 fn is_other_thing(one: &str, two: &str) -> bool {
+    // An option stays an option, a path a path, a call a call and a setting a setting, so that the
+    // changed sentence still reads well.
     let kind = |name: &str| {
         let name = name.trim_matches('`');
         (name.starts_with('-'), name.contains('/'), name.contains('('), name.contains('='))
@@ -505,6 +508,7 @@ fn is_other_thing(one: &str, two: &str) -> bool {
     let (a, b) = (plain(one), plain(two));
     let shared = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let shorter = a.chars().count().min(b.chars().count());
+    // Names that share half of the shorter one, such as `run` and `runs`, may be forms of one name.
     kind(one) == kind(two) && !a.contains(&b) && !b.contains(&a) && 2 * shared < shorter
 }
 
@@ -512,6 +516,7 @@ fn is_other_thing(one: &str, two: &str) -> bool {
 fn names(passage: &SourcePassage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for quote in &passage.quotes {
+        // Every other piece stands between two backticks.
         for span in quote.split('`').skip(1).step_by(2) {
             let name = format!("`{span}`");
             let is_name = span.chars().count() >= 2 && !span.contains(' ');
@@ -538,6 +543,7 @@ pub(super) fn number_in(quote: &str) -> Option<std::ops::Range<usize>> {
             Some(_) => false,
         };
         let begins = quote[..start].chars().next_back().is_none_or(|c| matches!(c, ' ' | '('));
+        // Nine digits fit the arithmetic of `changed_number`.
         if begins && ends && length <= 9 {
             return Some(start..end);
         }
@@ -610,7 +616,7 @@ mod tests {
             assert_eq!(rejection::rejection_reason(first, &shown), None, "{first}");
         }
         assert!(!case.hints.is_empty());
-        assert_eq!(safety::violations(&case.prompt), Vec::<&str>::new());
+        assert_eq!(super::super::rejection::violations(&case.prompt), Vec::<&str>::new());
     }
 
     #[test]

@@ -175,7 +175,8 @@ impl ChatSession {
                 };
                 let notes = call.notes.iter().chain(&reply.notes).cloned().collect();
                 Ok(SutReply {
-                    tokens: tokens.map(|(prompt, completion)| prompt + completion),
+                    // A server may state any number.
+                    tokens: tokens.map(|(prompt, completion)| prompt.saturating_add(completion)),
                     tool_calls: Some(Vec::new()),
                     call: Some(call),
                     notes,

@@ -6,17 +6,15 @@
 
 pub mod acp;
 pub mod address;
-mod answer;
+pub mod answer;
 pub mod chat;
 pub mod command;
 pub mod example;
-pub mod hermetic;
 pub mod http;
 pub mod identity;
 pub mod namespace;
 pub mod project;
 pub mod skill;
-pub mod status;
 pub mod stored;
 pub mod sut_settings;
 

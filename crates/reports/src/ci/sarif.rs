@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::run_view::CiRunView;
 use crate::case_view::CaseView;
-use selftest_harness::outcome::isolation::{IsolationBreach, breaches};
+use selftest_harness::outcome::{IsolationBreach, breaches};
 use selftest_text::digest;
 use selftest_text::escape::terminal;
 

@@ -250,10 +250,8 @@ fn remarks(a: &ReportDocument, b: &ReportDocument) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TerminalStyle;
-    use crate::fixture;
-    use selftest_harness::judge::judge_settings::JudgeMethod;
-    use selftest_harness::judge::{probability, prompt};
+    use crate::{TerminalStyle, fixture};
+    use selftest_harness::judge::{JudgeMethod, probability, prompt};
     use selftest_harness::sut::namespace::RunId;
 
     fn report() -> ReportDocument {

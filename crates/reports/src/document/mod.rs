@@ -18,13 +18,10 @@ pub use case::{CaseDocument, CaseScores};
 use selftest_harness::calibration::{JudgeCalibration, RunCalibration};
 pub use selftest_harness::event::{CategoryWeight, RubricDocument, RunConfig};
 use selftest_harness::event::{
-    ExperimentRun, RejudgedRun, RunHeader, RunModels, ShardRun, SuiteRun,
+    ExperimentRun, RejudgedRun, RunHeader, RunModels, RunNotice, ShardRun, SuiteRun,
 };
 use selftest_harness::gate::finding::GateFinding;
-use selftest_harness::notice::RunNotice;
-use selftest_harness::outcome::agreement::JudgeSamples;
-use selftest_harness::outcome::agreement::PanelAgreement;
-use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::outcome::agreement::{JudgeSamples, PanelAgreement, VerdictChanges};
 use selftest_harness::outcome::repeats::RepeatSummary;
 use selftest_harness::outcome::usage::RunUsage;
 use selftest_harness::outcome::{LoadingRates, RunOutcome, RunSummary, SkillResult};

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use clap::Args;
 use selftest_app::{AppError, FinishedSkillTest, Project, SkillTest, SkillTestSettings};
-use selftest_harness::run::shard::Shard;
+use selftest_harness::run::plan::Shard;
 use selftest_harness::skill_test::{SkillRule, SkillTestOptions};
 use selftest_reports::TerminalStyle;
 use selftest_reports::skill_test::{self, SkillTestOutcome, SkillTestReport};

@@ -6,9 +6,8 @@ use super::answer::{compare_count, equal};
 use super::{FactStatement, quote_name, quote_text};
 use crate::check::{
     CheckObservation, CheckPattern, CheckText, CountBounds, DurationBounds, ObservedToolCall,
-    PatternSearchError, ToolCallCheck, ToolNames,
+    PatternSearchError, TaskStatus, ToolCallCheck, ToolNames,
 };
-use crate::task_status::TaskStatus;
 use selftest_text::wording::plural;
 
 const TOOLS: &str = "calls of tools";

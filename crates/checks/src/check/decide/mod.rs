@@ -3,20 +3,16 @@
 pub(super) mod agent;
 pub(super) mod answer;
 pub(super) mod calls;
-pub(super) mod command;
-pub(super) mod data;
-mod empty_answer;
 pub(super) mod files;
-pub(super) mod skill;
 
-use selftest_text::escape::terminal;
-
+use super::{
+    Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CheckSummary, MAX_SENTENCE,
+};
+use crate::check::{CommandCheck, CommandOutcome};
+pub use answer::accepts_empty_answer;
 pub(super) use answer::{equal, json_values};
-pub use empty_answer::accepts_empty_answer;
-
-use super::finding::MAX_SENTENCE;
-use super::{Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CheckSummary};
 use selftest_stats::score::Score;
+use selftest_text::escape::terminal;
 
 /// Maximum length of quoted foreign text in a sentence, in bytes.
 const MAX_QUOTE: usize = 80;
@@ -26,7 +22,7 @@ const MAX_FINDINGS: usize = 3;
 /// Decides a check. It stays undecided if it is unusable or if the adapter does not report what it
 /// needs.
 pub fn decide(check: &Check, observation: &CheckObservation<'_>) -> CheckFinding {
-    decide_among(check, observation, empty_answer::is_wanted(std::slice::from_ref(check)))
+    decide_among(check, observation, answer::is_wanted(std::slice::from_ref(check)))
 }
 
 /// Decides a check of a case. An empty answer satisfies no check of its text unless it
@@ -41,7 +37,7 @@ fn decide_among(
     let output = if is_empty { "" } else { observation.output };
     let observation = &CheckObservation { output, ..*observation };
     let statement = if is_empty && !is_empty_wanted {
-        empty_answer::statement(check, observation)
+        answer::statement(check, observation)
     } else {
         check.kind.decide(observation)
     };
@@ -69,7 +65,7 @@ fn undecidable_reason(check: &Check) -> Option<&str> {
 
 /// Decides all checks of a case.
 pub fn decide_all(checks: &[Check], observation: &CheckObservation<'_>) -> CheckSummary {
-    let is_empty_wanted = empty_answer::is_wanted(checks);
+    let is_empty_wanted = answer::is_wanted(checks);
     let findings: Vec<CheckFinding> =
         checks.iter().map(|check| decide_among(check, observation, is_empty_wanted)).collect();
     let (mut held, mut decided) = (0.0, 0.0);
@@ -199,4 +195,68 @@ fn quote_text(text: &str) -> String {
 /// Quotes a name or a path in backticks, on one line.
 fn quote_name(text: &str) -> String {
     format!("`{}`", terminal(text, MAX_QUOTE).replace('`', "'"))
+}
+
+pub(in crate::check) fn decide_command(
+    command: &CommandCheck,
+    seen: &CheckObservation<'_>,
+) -> FactStatement {
+    let program = quote_name(command.run.program());
+    let Some(run) = seen.commands.iter().find(|run| run.command == *command) else {
+        return FactStatement::undecided(format!("the command {program} was not run"));
+    };
+    match &run.end {
+        CommandOutcome::NotStarted { why } => FactStatement::undecided(format!(
+            "the command {program} did not start: {}",
+            quote_text(why)
+        )),
+        CommandOutcome::Killed { signal } => {
+            FactStatement::new(false, format!("the command {program} was ended by signal {signal}"))
+        }
+        CommandOutcome::TimedOut => {
+            let limit = command.timeout_seconds.seconds();
+            FactStatement::new(false, format!("the command {program} did not end within {limit} s"))
+        }
+        CommandOutcome::TooMuchOutput => {
+            FactStatement::new(false, format!("the command {program} printed without end"))
+        }
+        CommandOutcome::Exited { code, stdout } => decide_exit(command, *code, stdout),
+    }
+}
+
+fn decide_exit(command: &CommandCheck, code: i32, stdout: &str) -> FactStatement {
+    let program = quote_name(command.run.program());
+    let first = stdout.lines().next().unwrap_or_default().trim();
+    let says = if first.is_empty() { String::new() } else { format!(": {}", quote_text(first)) };
+    if command.undecided_exit.is_some_and(|exit| code == i32::from(exit)) {
+        return FactStatement::undecided(format!("the command {program} could not decide{says}"));
+    }
+    if code != i32::from(command.exit_code) {
+        let wanted = command.exit_code;
+        let fact = format!("the command {program} ended with exit code {code}{says}");
+        return FactStatement::new(false, fact).with_demand(format!("{wanted} expected"));
+    }
+    if let Some(wanted) = &command.first_line
+        && wanted.trim() != first
+    {
+        let fact = format!("the command {program} printed {}", quote_text(first));
+        return FactStatement::new(false, fact)
+            .with_demand(format!("{} expected", quote_text(wanted)));
+    }
+    if let Some(wanted) = &command.prints
+        && !stdout.contains(wanted.as_str())
+    {
+        let fact = format!("the command {program} did not print {}", quote_text(wanted.as_str()));
+        return FactStatement::new(false, fact);
+    }
+    if let Some(pattern) = &command.matches {
+        let shown = quote_name(pattern.as_str());
+        let fact = || format!("the output of the command {program} does not match {shown}");
+        match pattern.find(stdout) {
+            Ok(Some(_)) => {}
+            Ok(None) => return FactStatement::new(false, fact()),
+            Err(error) => return FactStatement::undecided(format!("{shown}: {error}")),
+        }
+    }
+    FactStatement::new(true, format!("the command {program} ended with exit code {code}{says}"))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::dialect::EvalsDialect;
+use crate::evals::read::EvalsDialect;
 use crate::evals::{CaseDemand, EvalCase, FileLocation, ShellLine, ShellUse};
 use selftest_text::escape::terminal;
 
@@ -114,6 +114,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         let has = |key: &str| match environment.get(key) {
             Some(Value::Array(items)) => !items.is_empty(),
             Some(Value::Object(members)) => !members.is_empty(),
+            // `gpus = 0` needs none.
             Some(Value::Number(number)) => number.as_f64() != Some(0.0),
             Some(_) => true,
             None => false,
@@ -135,6 +136,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         None => refused.push("it has no instruction.md".to_owned()),
     }
     let tests = read_tests(&root_of_image, &mut refused, reader);
+    // Checked after the paths of the working folder were made relative.
     if let Some(path) = container_path(&case.prompt) {
         refused.push(format!("its instruction names {path}, a path of the container"));
     }
@@ -142,6 +144,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         return reader.refuse(&case.id, &refused.join("; "));
     }
     let mut run = ["sh", "-c", VERIFIER, "verify"].map(ToOwned::to_owned).to_vec();
+    // The tests are words of the command, and not files of the case: the agent must not read them.
     for (path, content) in tests {
         run.extend([path, content]);
     }
@@ -165,6 +168,7 @@ fn read_image(
     let dockerfile = reader.lookup.text("environment/Dockerfile", FileLocation::Evals);
     let Some(Ok(dockerfile)) = dockerfile else { return "/app".to_owned() };
     let mut folder = "/".to_owned();
+    // Copied after all lines were read, because the last WORKDIR is the folder of the case.
     let mut copies = Vec::new();
     for (line, number) in instructions(&dockerfile) {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
@@ -194,6 +198,7 @@ fn read_image(
                     _ => needs("copies more than one file by name"),
                 }
             }
+            // They change no file, and the harness starts no program of the image.
             "LABEL" | "MAINTAINER" | "CMD" | "ENTRYPOINT" | "SHELL" => {}
             _ => needs("needs more than files"),
         }
@@ -203,6 +208,7 @@ fn read_image(
         let name = from.rsplit('/').next().unwrap_or(&from).to_owned();
         let is_file =
             reader.lookup.text(&format!("environment/{from}"), FileLocation::Evals).is_some();
+        // As Docker does: a file that is copied to a folder keeps its name.
         let to = if is_file && (is_folder || to == folder) { join(&to, &name) } else { to };
         let Some(inside) = inside(&to, &folder) else {
             refused.push(format!(
@@ -242,6 +248,7 @@ fn instructions(text: &str) -> Vec<(String, usize)> {
     let mut is_continued = false;
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
+        // Docker drops comments and blank lines within a continued line too.
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -300,6 +307,7 @@ fn without_root(text: &str, root: &str) -> String {
         kept.push_str(before);
         let starts =
             !kept.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'));
+        // `/app/data.csv` becomes `data.csv`, `/app` itself `.`, and `/application` stays.
         rest = if let Some(below) = after.strip_prefix('/').filter(|_| starts) {
             below
         } else {
@@ -354,6 +362,8 @@ fn read_tests(
                         ));
                     }
                     let network =
+                        // Programs that fetch what the tests need. Without a network they fail, and
+                        // the agent would get the blame.
                         ["apt-get", "apt ", "pip install", "uvx ", "curl ", "wget ", "npm "];
                     if let Some(word) = network.iter().find(|word| text.contains(**word)) {
                         refused.push(format!(

@@ -5,13 +5,14 @@ use serde_json::Value;
 
 use super::DialectEntry;
 use crate::evals::case::{CaseReader, message};
-use crate::evals::dialect::EvalsDialect;
+use crate::evals::read::EvalsDialect;
 use crate::evals::source::{Fields, SourceText};
 use crate::evals::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, FileLocation, MAX_CASES, ShellLine, ShellUse,
 };
+use selftest_text::escape::terminal;
+use selftest_text::one_line;
 use selftest_text::wording::plural;
-use selftest_text::{escape::terminal, one_line};
 
 pub(super) const ENTRY: DialectEntry = DialectEntry {
     dialect: EvalsDialect::Inspect,
@@ -144,7 +145,7 @@ fn read_sample(
     };
     for (path, content) in get("files").as_object().into_iter().flatten() {
         // The paths are untrusted and will be created in the case's folder.
-        if crate::named_file::path_error(path).is_some() {
+        if crate::scenario::path_error(path).is_some() {
             reader
                 .file
                 .refused

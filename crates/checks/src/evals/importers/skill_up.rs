@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::dialect::EvalsDialect;
+use crate::evals::read::EvalsDialect;
 use crate::evals::source::{Fields, SourceText};
 use crate::evals::{CaseDemand, EvalCase, FileLookup, MAX_CASES, ShellLine, ShellUse};
 use crate::yaml::YamlSchema;
@@ -99,6 +99,7 @@ fn read_case(
     file: &str,
     reader: &mut CaseReader<'_>,
 ) {
+    // `cases/first.case.yaml` is the case `first`.
     let stem = file.rsplit('/').next().unwrap_or(file).split('.').next().unwrap_or_default();
     let id = fields.text("id").unwrap_or(stem);
     fields.describes(&["description", "tag"]);
@@ -123,6 +124,7 @@ fn read_case(
     if let Some(expect) = fields.fields("expect") {
         read_expect(&expect, &mut case, reader);
     }
+    // A case's own judge replaces the suite's.
     match (fields.fields("judge"), defaults.judge) {
         (Some(judge), _) => read_judge(&judge, &mut case),
         (None, Some(judge)) => read_judge(judge, &mut case),
@@ -141,6 +143,7 @@ fn read_input(fields: &Fields<'_>, case: &mut EvalCase) -> Option<String> {
         input.text("prompt").map(ToOwned::to_owned).into_iter().collect();
     let mut refused = None;
     let turns = input.list("turns");
+    // Our checks see the last answer only.
     let last = turns.len();
     for (turn, number) in turns.into_iter().zip(1..) {
         let Some(turn) = turn else { continue };
@@ -348,6 +351,7 @@ fn read_rule(rule: &Fields<'_>, wanted: bool, case: &mut EvalCase) {
         return;
     }
     let check = json!({ "all": checks });
+    // A failure rule fails the case if all of its conditions hold.
     let check = if wanted { check } else { json!({ "not": check }) };
     case.demands.push(CaseDemand::typed(&words, &check));
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::dialect::EvalsDialect;
+use crate::evals::read::EvalsDialect;
 use crate::evals::source::Fields;
 use crate::evals::{CaseDemand, EvalCase, FileLocation, MAX_CASES, ShellLine, ShellUse};
 use crate::yaml::YamlSchema;
@@ -88,6 +88,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         }
     };
     if let Some(why) = refused {
+        // The case is refused as a whole; its criteria need no remark each.
         for fields in criteria.iter().flatten() {
             fields.reads_all();
         }
@@ -114,7 +115,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
 
 /// Returns a path beside the file, or the same from the root of the repository.
 fn path_of(path: &str, reader: &CaseReader<'_>) -> Option<(String, FileLocation)> {
-    if crate::named_file::path_error(path).is_none() {
+    if crate::scenario::path_error(path).is_none() {
         return Some((path.to_owned(), FileLocation::Evals));
     }
     Some((reader.lookup.find_in_repository(path)?, FileLocation::Repository))
@@ -255,6 +256,7 @@ fn read_criterion(fields: &Fields<'_>, row: Option<&Value>, case: &mut EvalCase)
     fields.describes(&["stop_when", "stop_early", "suite_thresholds"]);
     let weight = fields.get("weight").and_then(Value::as_f64);
     let threshold = fields.get("pass_threshold").and_then(Value::as_f64).unwrap_or(0.9);
+    // Such a criterion is only reported there, and a check has no weight of 0.
     if weight == Some(0.0) {
         fields.reads_all();
         return fields.source().leave_out(&format!("{}/weight", fields.pointer()));
@@ -268,6 +270,8 @@ fn read_criterion(fields: &Fields<'_>, row: Option<&Value>, case: &mut EvalCase)
         "command_executed" | "command_not_executed" => {
             executed(fields, kind == "command_executed", &filled)
         }
+        // `expected_skill` names the skill that should win. For the others the criterion is
+        // inverted.
         "skill_triggered" => match (filled("skill_name"), filled("expected_skill")) {
             (Some(skill), expected) => {
                 let loaded = json!({ "skill_loaded": skill });
@@ -330,6 +334,7 @@ fn all_needed(shares: &[usize], threshold: f64) -> Result<(), String> {
     let groups = shares.iter().filter(|count| **count > 0).count().max(1);
     let most = shares.iter().copied().max().unwrap_or(1).max(1);
     #[expect(clippy::cast_precision_loss, reason = "lists of a file are short")]
+    // The best share that an answer can have without one of the demands.
     let without_one = 1.0 - 1.0 / (groups * most) as f64;
     if without_one >= threshold {
         return Err(format!("{threshold} of its demands are enough, which a check cannot say"));
@@ -354,6 +359,7 @@ fn file_check(
         checks.push(pattern_check(&pattern.ok_or("a pattern is not a mapping")?, &path)?);
     }
     all_needed(&[includes.len(), excludes.len(), count], threshold)?;
+    // An excluded text is missing from a missing file as well.
     checks.insert(0, json!({ "file_exists": path }));
     Ok(json!({ "all": checks }))
 }
@@ -363,6 +369,7 @@ fn pattern_check(fields: &Fields<'_>, path: &str) -> Decided {
     let pattern = fields.text("pattern").ok_or("it lacks `pattern`")?;
     let flags = fields.get("flags").and_then(Value::as_u64).unwrap_or(0);
     let mut names = String::new();
+    // The values of re.IGNORECASE, re.MULTILINE, re.DOTALL and re.VERBOSE.
     for (bit, name) in [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')] {
         if flags & bit != 0 {
             names.push(name);
@@ -401,6 +408,7 @@ fn json_check(
         let expression = assertion.text("expression").ok_or("an assertion lacks `expression`")?;
         let operator = assertion.text("operator").unwrap_or("equals");
         let expected = assertion.members().get("expected").cloned();
+        // Read once more through `get`, which marks the key as used; null counts as a value.
         let _ = assertion.get("expected");
         checks.push(json_assertion(&path, expression, operator, expected)?);
     }
@@ -430,9 +438,10 @@ fn json_assertion(
         data["count"] = match operator {
             "equals" => json!(count),
             "gte" => json!({"min": count}),
-            "gt" => json!({"min": count + 1}),
+            "gt" if count < u64::MAX => json!({"min": count + 1}),
             "lte" => json!({"max": count}),
-            "lt" => json!({"max": count.saturating_sub(1)}),
+            // Fewer than none is never true, and no count says so.
+            "lt" if count > 0 => json!({"max": count - 1}),
             _ => return unknown(),
         };
         return Ok(json!({ "file_data": data }));
@@ -443,6 +452,7 @@ fn json_assertion(
             data["equals"] = expected;
             return Ok(json!({"not": { "file_data": data }}));
         }
+        // In JMESPath a missing value and null are the same.
         "exists" => data["schema"] = json!({"not": {"type": "null"}}),
         "regex" if expected.is_string() => data["matches"] = expected,
         "gte" if expected.is_number() => {
@@ -574,4 +584,20 @@ fn executed(
         call["max"] = json!(max);
     }
     Ok(json!({ "tool_called": call }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beyond_all_counts_are_not_carried_over() {
+        let data = |operator: &str, expected: u64| {
+            json_assertion("a.json", "length(rows)", operator, Some(json!(expected)))
+                .map(|check| check["file_data"]["count"].clone())
+        };
+        assert_eq!(data("lt", 3), Ok(json!({"max": 2})));
+        assert_eq!(data("gt", 3), Ok(json!({"min": 4})));
+        assert!(data("lt", 0).is_err() && data("gt", u64::MAX).is_err());
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::gate::rule::{RegressionRule, RegressionVerdict};
-use crate::scenario::draw::mix;
+use crate::scenario::mix;
 
 /// Even numbers from 0 to 1, the same for the same seed.
 struct Dice(u64);

@@ -2,25 +2,22 @@
 //! agree with what is known, what is missing, and what is added. Each finding is one reading among
 //! others, and none decides alone. Pure.
 
-mod clause;
 mod edit;
-mod name;
 mod plain;
 mod polarity;
 mod quantity;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
-use selftest_text::words::fold;
 
 use super::probability::ReadingKind;
 use super::prompt::JudgeEvidence;
-use clause::{Clause, clauses, coverage, share, stems};
-use edit::{Change, Statement};
+use edit::{Change, Clause, Statement, clauses, coverage, share, stems};
 pub use plain::{PlainComparison, compare_plainly};
 use quantity::{Quantity, quantities};
+use selftest_text::words::fold;
 
 /// Minimum likeness of a statement that counts as a changed copy of another one.
 const COPY: f64 = 0.7;
@@ -127,6 +124,7 @@ fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     let demanded: Vec<Quantity> = known.truths.iter().flat_map(|text| quantities(text)).collect();
     let given: Vec<Quantity> = known.all().flat_map(quantities).collect();
     let written = |one: &Quantity, text: &str| text.get(one.range.clone()).map(ToOwned::to_owned);
+    // The first truth is the reference, if there is one. Facts and expectations repeat its numbers.
     // What the request says itself need not be repeated.
     let first = known.truths.first().copied().unwrap_or_default();
     let wanted: Vec<Quantity> =
@@ -140,6 +138,8 @@ fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     // A number of the same kind stands in place of a demanded one.
     let replaced = answer.iter().find(|one| {
         !in_all(one, &demanded)
+            // Only if the demanded number is missing: beside it, another one may be additional
+            // information.
             && demanded.iter().any(|other| {
                 one.is_comparable(other) && !in_all(other, &answer) && !in_all(other, &requested)
             })
@@ -181,6 +181,7 @@ fn misplaced(known: &Known<'_>, said: &str, answer: &[Quantity]) -> f64 {
     let mut worst = 0.0_f64;
     for one in answer {
         let here = around(said, one);
+        // One word fits too many places to say anything.
         if here.len() < 2 {
             continue;
         }
@@ -192,6 +193,7 @@ fn misplaced(known: &Known<'_>, said: &str, answer: &[Quantity]) -> f64 {
             .filter(|(other, _)| !other.equals(one) && other.is_comparable(one))
             .map(|(_, there)| fit(there))
             .fold(0.0, f64::max);
+        // One exchanged number makes an answer wrong, however many others are in place.
         worst = worst.max(rival - own);
     }
     worst.clamp(0.0, 1.0)
@@ -200,25 +202,25 @@ fn misplaced(known: &Known<'_>, said: &str, answer: &[Quantity]) -> f64 {
 fn find_names(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     let folded = fold(said);
     let request = fold(known.request);
+    // Joined once: every name is searched in all of it.
     let all_known: String = known.all().map(|text| fold(text) + "\n").collect();
     let truth: String = known.truths.iter().map(|text| fold(text) + "\n").collect();
-    let mut demanded: Vec<String> =
-        known.truths.iter().flat_map(|text| name::code_names(text)).collect();
-    demanded.retain(|one| !name::holds(&request, one));
+    let mut demanded: Vec<String> = known.truths.iter().flat_map(|text| code_names(text)).collect();
+    demanded.retain(|one| !holds(&request, one));
     demanded.sort();
     demanded.dedup();
-    let missing: Vec<&String> = demanded.iter().filter(|one| !name::holds(&folded, one)).collect();
+    let missing: Vec<&String> = demanded.iter().filter(|one| !holds(&folded, one)).collect();
     let detail = missing.first().map(|name| (*name).clone());
     put(found, ReadingKind::NamesMissing, share(missing.len(), demanded.len()), detail);
-    let mut own = name::code_names(said);
-    own.extend(name::proper_names(said));
+    let mut own = code_names(said);
+    own.extend(proper_names(said));
     let unknown: Vec<&String> =
         own.iter().filter(|one| !all_known.contains(one.as_str())).collect();
     let detail = unknown.first().map(|name| (*name).clone());
     put(found, ReadingKind::NamesUnknown, share(unknown.len(), own.len()), detail);
-    let elsewhere = own.iter().find(|one| {
-        !name::holds(&truth, one) && name::holds(&all_known, one) && !name::holds(&request, one)
-    });
+    let elsewhere = own
+        .iter()
+        .find(|one| !holds(&truth, one) && holds(&all_known, one) && !holds(&request, one));
     let value = f64::from(u8::from(elsewhere.is_some()));
     put(found, ReadingKind::NameElsewhere, value, elsewhere.cloned());
 }
@@ -273,6 +275,8 @@ fn find_edits(evidence: &JudgeEvidence, known: &Known<'_>, said: &str, found: &m
     for part in &parts {
         let best = statements
             .iter()
+            // A cheap test by lengths and words first: the comparison takes the product of both
+            // lengths.
             .filter(|known| known.may_be_like(part, COPY))
             .take_while(|known| {
                 pairs = pairs.saturating_add(known.len() * part.len());
@@ -286,11 +290,14 @@ fn find_edits(evidence: &JudgeEvidence, known: &Known<'_>, said: &str, found: &m
         let detail = edits.first().map(edit::Edit::describe);
         for (kind, is) in kinds(change) {
             let entry = values.entry(kind).or_default();
+            // The more a part is like the known statement, the surer is the difference between
+            // them.
             if is && likeness > entry.0 {
                 *entry = (likeness, detail.clone());
             }
         }
     }
+    // Every kind is reported, with 0 if it was looked for and not found.
     for (kind, _) in kinds(Change::default()) {
         let (value, detail) = values.remove(&kind).unwrap_or_default();
         put(found, kind, value, detail);
@@ -321,6 +328,8 @@ fn agreement(evidence: &JudgeEvidence, statements: &[Statement]) -> f64 {
         // Much more than the reference is not the reference.
         return 0.0;
     }
+    // A list and a paragraph with the same sentences are not interchangeable if a form was asked
+    // for.
     if form_of(reference) != form_of(&evidence.output) {
         return 0.0;
     }
@@ -387,6 +396,7 @@ fn find_gaps(evidence: &JudgeEvidence, known: &Known<'_>, said: &str, found: &mu
     let request_set: HashSet<&str> = request_stems.iter().map(String::as_str).collect();
     let supports: Vec<f64> = clauses(said)
         .iter()
+        // Shorter clauses, such as `Sure:`, are supported by chance or not at all.
         .filter(|clause| clause.stems.len() >= 3)
         .map(|clause| coverage(&clause.stems, &all_set))
         .collect();
@@ -397,6 +407,7 @@ fn find_gaps(evidence: &JudgeEvidence, known: &Known<'_>, said: &str, found: &mu
             .into_iter()
             .map(|text| stems(&fold(&REPORTING.replace(text, ""))))
             .map(|mut stems| {
+                // Repeating the request covers nothing.
                 stems.retain(|stem| !request_set.contains(stem.as_str()));
                 stems
             })
@@ -424,4 +435,54 @@ pub fn word_overlap(evidence: &JudgeEvidence) -> f64 {
     let truth: HashSet<&str> = truth.iter().map(String::as_str).collect();
     let said: HashSet<&str> = said.iter().map(String::as_str).collect();
     2.0 * share(truth.intersection(&said).count(), truth.len() + said.len())
+}
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
+}
+
+/// Matches code in backticks or quotes, options, identifiers, paths and file names.
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"`([^`\n]{1,80})`|"([\w.\-/]{2,60})"|(?:^|[\s(])(--?[a-zA-Z][\w-]*)|\b([A-Za-z]\w*(?:_\w+|::\w+|/[\w.]+)+)|\b([a-z]+[A-Z]\w+)|\b([A-Z][a-z]+(?:[A-Z][a-z]*)+)|\b([\w-]+\.(?:json|ya?ml|toml|py|rs|js|ts|md|txt|csv|sql|sh|log|xml|html|ini|cfg|conf|lock))\b|\b([A-Z][A-Z0-9_]{2,})\b"#,
+    )
+});
+
+/// Matches a capitalised word inside of a sentence.
+static PROPER: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"[\p{L}\d,;)]\s+(\p{Lu}[\p{Ll}]{2,}(?:\s\p{Lu}\p{Ll}{2,})*)"));
+
+/// Returns the names of code in a text, in lower case, without the marks around them.
+fn code_names(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for found in CODE.captures_iter(text) {
+        let Some(name) = found.iter().skip(1).flatten().next() else { continue };
+        // A call or a command in backticks is several names.
+        for part in
+            name.as_str().split(|c: char| c.is_whitespace() || "(),:={}[]<>;\"'".contains(c))
+        {
+            let part = part.trim_matches(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
+            let has_letter = part.chars().any(char::is_alphabetic);
+            if part.chars().count() > 1 && has_letter {
+                names.insert(part.to_lowercase());
+            }
+        }
+    }
+    names
+}
+
+/// Returns the proper names of a text in a language that does not capitalise nouns.
+fn proper_names(text: &str) -> BTreeSet<String> {
+    let found = PROPER.captures_iter(text).filter_map(|found| found.get(1));
+    found.map(|name| name.as_str().to_lowercase()).collect()
+}
+
+/// Returns true if a text in lower case holds a name as a whole.
+fn holds(folded: &str, name: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    folded.match_indices(name).any(|(at, _)| {
+        let before = folded[..at].chars().next_back();
+        let after = folded[at + name.len()..].chars().next();
+        !is_part(before) && !is_part(after)
+    })
 }

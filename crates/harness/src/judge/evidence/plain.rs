@@ -13,9 +13,8 @@ use selftest_text::words::fold;
 use serde_json::{Map, Value};
 
 use super::super::prompt::JudgeEvidence;
-use super::name::holds;
 use super::quantity::same_unit;
-use super::{Known, form_of};
+use super::{Known, form_of, holds};
 
 /// What a comparison with a plain reference shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

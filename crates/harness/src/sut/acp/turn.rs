@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::sut::answer::SeenAnswer;
-use crate::sut::{SutError, SutReply, status};
+use crate::sut::{SutError, SutReply, answer};
 use selftest_checks::check;
 use selftest_checks::scenario::TaskStatus;
 use selftest_text::one_line;
@@ -440,7 +440,7 @@ impl AgentTurn {
                 (TaskStatus::Error, rule)
             }
             StopReason::EndTurn => {
-                status::infer(output).unwrap_or((TaskStatus::Complete, status::EMPTY))
+                answer::infer_status(output).unwrap_or((TaskStatus::Complete, answer::EMPTY_ANSWER))
             }
             StopReason::MaxTokens => {
                 (TaskStatus::Error, "the agent stopped at its limit of tokens")

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 
-use super::environment::{passed_on, variable};
-use super::process::{StderrBuffer, SupervisedProcess};
+use super::process::{StderrBuffer, SupervisedProcess, passed_on, variable};
 use super::{CommandHost, DEFAULT_PATH, ProgramStartError};
 use crate::sut::namespace::SessionId;
 use selftest_checks::check::{CommandCheck, CommandOutcome};

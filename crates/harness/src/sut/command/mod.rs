@@ -8,28 +8,27 @@
 //! are ignored; anything else is an error.
 //!
 //! `text`: the prompt is on stdin or an argument, the answer is all of stdout, and the exit code
-//! must be 0. The status is inferred, see [`crate::sut::status`]. For a reply the program is
+//! must be 0. The status is inferred, see [`crate::sut::answer`]. For a reply the program is
 //! started again with the conversation as its prompt: `User: …`, `Assistant: …` and `User: …`,
 //! separated by empty lines.
 //!
+//! Configured addresses are resolved here, outside the sandbox, so that programs in it need no DNS.
 //! Time limits are up to the caller.
 
 mod check;
 mod diagnosis;
-mod environment;
 mod isolation;
 mod process;
-mod reach;
-mod read_marks;
 mod scratch;
-mod script;
 mod session;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -40,8 +39,8 @@ use super::sut_settings::{
     ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, ProtocolSettings, WorkFolder,
 };
 use super::{Fixture, Isolation, SutError, SutSession, SutTask, SystemUnderTest};
+use crate::sut::address::{HostPort, TargetHost};
 pub use check::CommandRunner;
-use reach::NameCache;
 use scratch::ScratchFolder;
 use selftest_sandbox::limits::SandboxMode;
 use selftest_sandbox::{
@@ -49,9 +48,8 @@ use selftest_sandbox::{
     SandboxUnavailableError,
 };
 use selftest_text::redact::Redactor;
-pub(in crate::sut) use session::CommandSession;
-pub(in crate::sut) use session::GrantedView;
 use session::{CaseResources, LaidSkill};
+pub(in crate::sut) use session::{CommandSession, GrantedView};
 
 /// Name of the copy of the project in the scratch folder of a case.
 const WORKSPACE: &str = "project";
@@ -156,6 +154,8 @@ impl CommandHost {
         &self,
         policy: &mut SandboxPolicy,
     ) -> Result<Option<CaseGroup>, ProgramStartError> {
+        // Without control groups the other limits of the sandbox remain, and the report says what
+        // is missing.
         let Ok(run) = self.group() else { return Ok(None) };
         let group = run.create_case(&policy.limits).map_err(ProgramStartError::CaseGroup)?;
         policy.cgroup = Some(group.path().to_owned());
@@ -176,9 +176,7 @@ impl CommandHost {
 
     fn home(&self) -> Option<&Path> {
         let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        environment::variable(&self.environment, name)
-            .map(Path::new)
-            .filter(|home| home.is_absolute())
+        process::variable(&self.environment, name).map(Path::new).filter(|home| home.is_absolute())
     }
 
     /// Finds a program as a shell would from the project folder. The error explains why it was not
@@ -189,6 +187,8 @@ impl CommandHost {
             let path = self.project.join(name);
             with_extensions(&std::path::absolute(&path).unwrap_or(path)).collect()
         } else {
+            // Joining an absolute folder replaces the project. A relative one is meant from the
+            // folder in which the program starts.
             let folders = std::env::split_paths(path);
             let named = folders.map(|folder| self.project.join(folder).join(name));
             named.flat_map(|path| with_extensions(&path).collect::<Vec<_>>()).collect()
@@ -249,7 +249,9 @@ impl CommandSetup {
     /// Checks that the script exists, if the program is an interpreter that is started with one.
     fn check_script(&self) -> Result<(), SutError> {
         let run = &self.settings.run;
-        let Some(missing) = script::missing_script(run, &self.host.project) else { return Ok(()) };
+        let Some(missing) = diagnosis::missing_script(run, &self.host.project) else {
+            return Ok(());
+        };
         let run = self.host.redactor.apply(&run.join(" ")).into_owned();
         let (missing, run) = (missing.display(), selftest_text::one_line(&run, 120));
         Err(SutError::NotStarted {
@@ -259,7 +261,7 @@ impl CommandSetup {
     }
 
     fn path(&self) -> &OsStr {
-        let own = environment::variable(&self.host.environment, "PATH");
+        let own = process::variable(&self.host.environment, "PATH");
         let set = self.settings.environment.get("PATH").or(own);
         set.map_or(OsStr::new(DEFAULT_PATH), OsStr::new)
     }
@@ -299,6 +301,7 @@ impl CommandSetup {
         } else {
             return Ok(());
         };
+        // With less than `enforce`, the report lists what is not enforced instead.
         if self.host.sandbox != SandboxMode::Enforce {
             return Ok(());
         }
@@ -508,11 +511,13 @@ impl CommandSut {
             let mut fixtures = Arc::clone(&task.fixtures);
             let mut laid = None;
             if let Some(skill) = &self.skill {
+                // An agent that looks for skills in no folder finds this file by a variable of its
+                // environment.
                 let file = scratch.path.join(SKILL_FILE);
                 std::fs::write(&file, &skill.text).map_err(|error| {
                     SutError::failed(format!("cannot write {}: {error}", file.display()))
                 })?;
-                let (mut offered, mut files) = (environment::SKILL_FILE.to_owned(), vec![file]);
+                let (mut offered, mut files) = (process::SKILL_FILE.to_owned(), vec![file]);
                 if self.supports_fixtures() {
                     let folders = skill_folders(&self.setup.settings.run);
                     fixtures = fixtures.iter().cloned().chain(skill.laid_in(&folders)).collect();
@@ -527,6 +532,7 @@ impl CommandSut {
             let workspace = self.workspace(&scratch.path, &fixtures).await?;
             let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
             let mut policy = self.setup.policy(folder);
+            // The copy of the project is below it.
             policy.write.push(scratch.path.clone());
             policy.notes_file = Some(scratch.notes());
             self.setup.grant_addresses(&mut policy).await?;
@@ -537,5 +543,143 @@ impl CommandSut {
             Ok(CommandSession::new(setup, task.clone(), rooms, laid, policy))
         }
         .boxed()
+    }
+}
+
+/// Maximum age of a cached name. Many cases may start per second.
+const CACHE_TTL: Duration = Duration::from_mins(1);
+
+/// Timeout for resolving a name.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of addresses of one name.
+const MAX_ADDRESSES: usize = 64;
+
+/// Addresses that a program may connect to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ResolvedAddresses {
+    addresses: Vec<SocketAddr>,
+    /// Names with their addresses.
+    hosts: Vec<(String, IpAddr)>,
+}
+
+/// A cache of recently resolved names.
+#[derive(Debug, Default)]
+struct NameCache(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
+
+impl NameCache {
+    /// Resolves these addresses. The error is for an unknown name.
+    async fn resolve(&self, addresses: &[HostPort]) -> Result<ResolvedAddresses, SutError> {
+        let mut reach = ResolvedAddresses::default();
+        for HostPort { host, port } in addresses {
+            let found = match host {
+                TargetHost::Ip(ip) => vec![*ip],
+                TargetHost::Name(name) => {
+                    let found = self.look_up(name).await?;
+                    let hosts = found.iter().map(|ip| (name.clone(), *ip));
+                    let hosts: Vec<_> = hosts.filter(|it| !reach.hosts.contains(it)).collect();
+                    reach.hosts.extend(hosts);
+                    found
+                }
+            };
+            reach.addresses.extend(found.into_iter().map(|ip| SocketAddr::new(ip, *port)));
+        }
+        Ok(reach)
+    }
+
+    async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, SutError> {
+        if name == "localhost" {
+            // Programs such as curl resolve it without DNS, to both addresses.
+            return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+        }
+        if let Some((when, known)) = self.lock().get(name)
+            && when.elapsed() < CACHE_TTL
+        {
+            return Ok(known.clone());
+        }
+        let failed = |why: String| SutError::NotStarted {
+            what: format!("cannot look up `{name}`, of sut.command.addresses: {why}"),
+            hint: Some("correct the name, or see to it that this machine knows it".to_owned()),
+        };
+        // The port is irrelevant.
+        let found =
+            tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((name, 443))).await;
+        let found =
+            found.map_err(|_| failed(format!("no answer in {} s", LOOKUP_TIMEOUT.as_secs())))?;
+        let found = found.map_err(|error| failed(error.to_string()))?;
+        // `::ffff:192.0.2.8` and `192.0.2.8` are one address.
+        let found = usable(found.map(|address| address.ip().to_canonical()), has_route);
+        if found.is_empty() {
+            return Err(failed("it has no address".to_owned()));
+        }
+        self.lock().insert(name.to_owned(), (Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Vec<IpAddr>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes duplicates, and unroutable addresses if at least one is routable.
+fn usable(found: impl Iterator<Item = IpAddr>, has_way: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+    let mut all: Vec<IpAddr> = Vec::new();
+    // `0.0.0.0` would connect to this machine.
+    for ip in found.filter(|ip| !ip.is_unspecified()).take(MAX_ADDRESSES) {
+        if !all.contains(&ip) {
+            all.push(ip);
+        }
+    }
+    let near: Vec<IpAddr> = all.iter().copied().filter(|&ip| has_way(ip)).collect();
+    if near.is_empty() { all } else { near }
+}
+
+/// Returns true if there is a route to this address. Connecting a UDP socket sends nothing.
+fn has_route(ip: IpAddr) -> bool {
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((ip, 443))).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> HostPort {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn names_are_looked_up_and_addresses_are_not() {
+        let names = NameCache::default();
+        let listed = ["192.0.2.7:443", "localhost:11434", "localhost:80", "[::ffff:192.0.2.8]:1"];
+        let reach = names.resolve(&listed.map(address)).await.unwrap();
+        assert!(reach.addresses.contains(&"192.0.2.7:443".parse().unwrap()));
+        assert!(reach.addresses.contains(&"192.0.2.8:1".parse().unwrap()));
+        for local in ["127.0.0.1:11434", "[::1]:11434", "127.0.0.1:80", "[::1]:80"] {
+            assert!(reach.addresses.contains(&local.parse().unwrap()), "{local}");
+        }
+        assert_eq!(reach.hosts.len(), 2);
+        let mut once = reach.hosts.clone();
+        once.dedup();
+        assert_eq!(once, reach.hosts);
+        assert!(reach.hosts.iter().all(|(name, ip)| name == "localhost" && ip.is_loopback()));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_nobody_knows_is_an_error_that_names_it() {
+        let error = NameCache::default().resolve(&[address("no-such-name.invalid:443")]).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("no-such-name.invalid") && error.contains("addresses"), "{error}");
+    }
+
+    #[test]
+    fn addresses_without_a_way_are_left_out_where_there_are_others() {
+        let [old, new]: [IpAddr; 2] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap());
+        let found = || [new, old, old].into_iter();
+        assert_eq!(usable(found(), |ip| ip.is_ipv4()), [old]);
+        assert_eq!(usable(found(), |_| false), [new, old]);
     }
 }

@@ -16,15 +16,14 @@ use tokio::process::ChildStdin;
 use super::CommandSetup;
 use super::diagnosis::{self, OddLine, ProgramTrace};
 use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
-use super::read_marks::ReadMarks;
-use super::scratch::ScratchFolder;
+use super::scratch::{ReadMarks, ScratchFolder};
 use crate::sut::answer::SeenAnswer;
 use crate::sut::project::{AnchoredFolder, HiddenFiles, Workspace, remove_tree};
 use crate::sut::skill::SKILL_FILE;
 use crate::sut::sut_settings::{COMMAND_SECTION, ProgramProtocol, PromptInput};
 use crate::sut::{
     SandboxEvidence, SandboxState, SkillDelivery, SutError, SutEvidence, SutReply, SutSession,
-    SutTask, status,
+    SutTask, answer,
 };
 use selftest_checks::check::{FileChanges, ObservedToolCall};
 use selftest_checks::scenario::TaskStatus;
@@ -185,6 +184,7 @@ impl CommandSession {
     /// Returns the running program, and starts it if necessary, for an adapter with its own
     /// protocol. The turn counts as failed until [`CommandSession::answered`] is called.
     pub(in crate::sut) fn process(&mut self) -> Result<&mut SupervisedProcess, SutError> {
+        // A call that is dropped at its time limit never comes to the line that takes this back.
         self.broken = true;
         let process = match self.process.take() {
             Some(process) => process,
@@ -243,7 +243,7 @@ impl CommandSession {
     fn start(&mut self, program: &[OsString]) -> Result<SupervisedProcess, SutError> {
         self.read_marks.set();
         let setup = &self.setup;
-        let mut environment = super::environment::environment(
+        let mut environment = super::process::environment(
             &setup.host.environment,
             &setup.settings,
             &self.resources.scratch.path,
@@ -251,7 +251,7 @@ impl CommandSession {
         );
         if self.skill.is_some() {
             let file = self.resources.scratch.path.join(SKILL_FILE).to_string_lossy().into_owned();
-            environment.insert(super::environment::SKILL_FILE.to_owned(), file);
+            environment.insert(super::process::SKILL_FILE.to_owned(), file);
         }
         let folder = self.workspace().unwrap_or(&setup.host.project);
         SupervisedProcess::start(
@@ -328,6 +328,7 @@ impl CommandSession {
     /// Returns the error for output that ended before an answer.
     pub(in crate::sut) async fn no_answer(&mut self) -> SutError {
         let Some(process) = &mut self.process else { unreachable!("it was just read from") };
+        // Its exit, which usually follows, says more than the closed pipe.
         let ended = tokio::time::timeout(SILENT_LIMIT, process.wait()).await;
         let what = match ended {
             Ok(Some(status)) => {
@@ -345,6 +346,8 @@ impl CommandSession {
     /// Creates the error of a program that ended without an answer.
     fn ended(&self, what: &str, code: Option<i32>) -> SutError {
         let error = self.failed(what);
+        // A program that has answered once can be started. Only a first exit is about the setup and
+        // ends the run.
         if self.has_answered || !diagnosis::could_not_start(code, &self.stderr_text()) {
             return error;
         }
@@ -361,6 +364,7 @@ impl CommandSession {
 
     /// Explains the missing answer of a program that left these files.
     fn hint(&self, files: &[String]) -> Option<String> {
+        // A question such as `Continue? ` has no line break and is still in the buffer.
         let rest = self.process.as_ref().map(|process| process.stdout.pending());
         let rest = String::from_utf8_lossy(rest.unwrap_or_default());
         let redactor = &self.setup.host.redactor;
@@ -434,8 +438,8 @@ impl CommandSession {
             "" => SeenAnswer::of(decoded.text.trim(), &decoded.changes),
             pointer => SeenAnswer::in_json(&decoded.text, pointer, &decoded.changes),
         };
-        let (status, rule) =
-            status::infer(seen.text()).unwrap_or((TaskStatus::Complete, status::EMPTY));
+        let (status, rule) = answer::infer_status(seen.text())
+            .unwrap_or((TaskStatus::Complete, answer::EMPTY_ANSWER));
         let mut reply = seen.into_reply(status, &self.setup.host.redactor)?;
         if speaks_json_lines(&reply.output) {
             let hint = "hint: set sut.command.protocol: json_lines";
@@ -528,6 +532,7 @@ impl CommandSession {
                     }
                 }
             }
+            // Ends what is left of its processes before their folders are removed below.
             self.resources.group = None;
             let read = self.read_marks.look();
             let mut notes = Vec::new();
@@ -562,6 +567,7 @@ impl CommandSession {
 fn violation_in_unread(unread: &[u8], task: &SutTask) -> Option<String> {
     let lines = unread.split(|&byte| byte == b'\n');
     let mut results = lines.filter_map(|line| {
+        // Only a result is an answer: logs and broken lines may come at any time.
         let value: Value = serde_json::from_str(&decode_json(line).text).ok()?;
         (value.get("type").and_then(Value::as_str) == Some("result")).then_some(value)
     });
@@ -636,6 +642,7 @@ fn clipped(printed: &[u8]) -> String {
 /// Replaces `{prompt}` with the prompt, or appends it if there is no placeholder.
 fn insert_prompt(program: &mut Vec<OsString>, prompt: &str) {
     let mut placed = false;
+    // The program's own path is no template.
     for argument in program.iter_mut().skip(1) {
         if let Some(text) = argument.to_str().filter(|text| text.contains("{prompt}")) {
             *argument = text.replace("{prompt}", prompt).into();

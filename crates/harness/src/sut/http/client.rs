@@ -1,6 +1,14 @@
 //! The HTTP client of the adapter: one request at a time, bounded response bodies, and one-line
 //! errors with the method, the address and the cause. Independent of tasks.
+//!
+//! A request is repeated only if that is safe: it only reads, the server refused it without acting
+//! on it (429, 503), or nothing was sent.
+//!
+//! Templates of paths and bodies are scanned once, so that a value that looks like a placeholder is not
+//! replaced again. Values are inserted into a body as JSON strings and into an address
+//! percent-encoded.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap};
@@ -8,8 +16,6 @@ use reqwest::{Client, Method, Url, redirect};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use super::retry::RequestFailure;
-use super::template;
 use crate::sut::SutError;
 use crate::sut::sut_settings::HttpCall;
 use selftest_models::http;
@@ -62,6 +68,7 @@ impl RequestError {
 
     /// Creates the error of a request without a response.
     fn transport(request: &str, error: &reqwest::Error) -> Self {
+        // Before the timeout: a timeout of the connection is both, and nothing was sent yet.
         let failure = if error.is_connect() {
             RequestFailure::NoConnection
         } else if error.is_timeout() {
@@ -169,7 +176,7 @@ impl TaskClient {
         let address = format!(
             "{}{}",
             self.base.as_str().trim_end_matches('/'),
-            template::path(&call.path, values)
+            fill_path(&call.path, values)
         );
         let request = format!("{} {address}", call.method);
         let invalid = |what: String| RequestError::new(RequestFailure::Invalid, what);
@@ -186,7 +193,7 @@ impl TaskClient {
             builder = builder.bearer_auth(token.expose_secret());
         }
         if let Some(body) = &call.body {
-            builder = builder.json(&template::body(body, values, messages));
+            builder = builder.json(&fill_body(body, values, messages));
         }
         let transport = |error: reqwest::Error| RequestError::transport(&request, &error);
         let mut sent = builder.build().map_err(transport)?;
@@ -250,10 +257,284 @@ fn causes(error: &reqwest::Error) -> String {
         words.push(error.to_string());
         cause = error.source();
     }
+    // Layers of the HTTP stack repeat the message of their cause.
     words.dedup();
     if words.is_empty() {
         "the request failed".to_owned()
     } else {
         one_line(&words.join(": "), MAX_QUOTE)
+    }
+}
+
+/// Longest wait between two attempts, unless the server asks for more.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a task may be unknown to a server that has just accepted it.
+const EARLY_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestFailure {
+    /// The request is wrong, and was not sent.
+    Invalid,
+    /// No connection: nothing was sent.
+    NoConnection,
+    /// The connection broke after the request was sent.
+    Broken,
+    /// No complete response in time.
+    TooSlow,
+    /// An error status.
+    Status(u16),
+    /// A web page instead of JSON: a proxy answered.
+    WebPage,
+    /// The response is something else than expected.
+    Unreadable,
+}
+
+/// A request, as far as it decides about repeating it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RequestRole {
+    /// True if sending it twice has the effect of sending it once.
+    pub(super) is_idempotent: bool,
+    /// True if the server has answered something sensible about the task, or the API.
+    pub(super) is_known: bool,
+}
+
+/// Who is at fault for a failed request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestBlame {
+    /// The system under test.
+    System,
+    /// Network, proxy or configuration, for this case.
+    Infrastructure,
+    /// The same, for every case.
+    Outage,
+}
+
+impl RequestFailure {
+    /// Returns true if the request may be sent again.
+    pub(super) const fn may_repeat(self, role: RequestRole) -> bool {
+        match self {
+            RequestFailure::NoConnection | RequestFailure::Status(429 | 503) => true,
+            RequestFailure::Broken
+            | RequestFailure::TooSlow
+            | RequestFailure::Status(408 | 425 | 502 | 504 | 520..=530) => role.is_idempotent,
+            // A poll may overtake the creation of the task, until the server has shown it once.
+            RequestFailure::Status(404) => role.is_idempotent && !role.is_known,
+            RequestFailure::Invalid
+            | RequestFailure::Status(_)
+            | RequestFailure::WebPage
+            | RequestFailure::Unreadable => false,
+        }
+    }
+
+    /// Returns who is at fault if the request is not sent again.
+    pub(super) const fn blame(self, role: RequestRole) -> RequestBlame {
+        match self {
+            // No case can succeed: a refused key, an empty account, a server that stays overloaded.
+            RequestFailure::NoConnection
+            | RequestFailure::Status(300..=399 | 401 | 402 | 407 | 429 | 503) => {
+                RequestBlame::Outage
+            }
+            // A gateway whose server did not come back while the request was repeated.
+            RequestFailure::Status(502 | 504 | 520..=530) if role.is_idempotent => {
+                RequestBlame::Outage
+            }
+            RequestFailure::Broken
+            | RequestFailure::WebPage
+            | RequestFailure::Status(403 | 408 | 425 | 502 | 504 | 520..=530) => {
+                RequestBlame::Infrastructure
+            }
+            // Another address or method, or a server that is still starting.
+            RequestFailure::Status(404 | 405 | 501) if !role.is_known => {
+                RequestBlame::Infrastructure
+            }
+            RequestFailure::Invalid
+            | RequestFailure::TooSlow
+            | RequestFailure::Status(_)
+            | RequestFailure::Unreadable => RequestBlame::System,
+        }
+    }
+
+    /// Returns one thing that the user can do.
+    pub(super) const fn hint(self) -> Option<&'static str> {
+        match self {
+            RequestFailure::Status(401 | 403) => {
+                Some("name the variable with the server's token in sut.http.token_variable")
+            }
+            RequestFailure::Status(404) => {
+                Some("correct sut.http.base_url, or the path of the call in sut.http")
+            }
+            RequestFailure::Status(405 | 501) => Some("correct the method of the call in sut.http"),
+            RequestFailure::Status(300..=399) => {
+                Some("write the address that it leads to into sut.http.base_url")
+            }
+            RequestFailure::WebPage => {
+                Some("is this the address of the API, and not of a proxy or a login page?")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Decides when the next attempt is, or returns `None` if it would be too late. `failed` attempts
+/// took `spent` so far, and the case has `left`.
+pub(super) fn pause(
+    failure: RequestFailure,
+    asked: Option<Duration>,
+    failed: u32,
+    spent: Duration,
+    left: Duration,
+) -> Option<Duration> {
+    // The bound keeps the shift small; the fourth doubling is beyond the longest pause anyway.
+    let usual = Duration::from_millis(250).saturating_mul(1 << failed.min(4)).min(MAX_PAUSE);
+    let pause = asked.unwrap_or(usual);
+    let is_early = failure != RequestFailure::Status(404) || spent + pause < EARLY_LIMIT;
+    (is_early && pause < left).then_some(pause)
+}
+
+/// Replaces each `{name}` with its value after applying `encode`.
+fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String) -> String {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(start) = rest.find('{') {
+        filled.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let found = values.iter().find_map(|(name, value)| {
+            Some((rest.strip_prefix('{')?.strip_prefix(name)?.strip_prefix('}')?, value))
+        });
+        if let Some((after, value)) = found {
+            filled.push_str(&encode(value));
+            rest = after;
+        } else {
+            // An unknown placeholder stays as it is.
+            filled.push('{');
+            rest = &rest[1..];
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// Fills a path. Values are percent-encoded except letters, digits and `-_.~`.
+fn fill_path(template: &str, values: &[(&str, &str)]) -> String {
+    fill(template, values, |value| {
+        value.bytes().fold(String::new(), |mut encoded, byte| {
+            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                encoded.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+            encoded
+        })
+    })
+}
+
+/// Fills the strings of a body; keys are not changed. A string `{messages}` becomes the list of
+/// messages.
+fn fill_body(template: &Value, values: &[(&str, &str)], messages: &[Value]) -> Value {
+    let body = |item| fill_body(item, values, messages);
+    match template {
+        Value::String(text) if text == "{messages}" => Value::from(messages),
+        Value::String(text) => Value::String(fill(text, values, ToOwned::to_owned)),
+        Value::Array(items) => items.iter().map(body).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), body(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use RequestBlame::*;
+    use RequestFailure::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_failed_requests() {
+        let role = |is_idempotent, is_known| RequestRole { is_idempotent, is_known };
+        let (post, get, late) = (role(false, false), role(true, false), role(true, true));
+        // The failure; whether POST, GET and a later GET are repeated; whose fault each is then.
+        for (failure, repeated, blamed) in [
+            (NoConnection, [true, true, true], [Outage; 3]),
+            (Broken, [false, true, true], [Infrastructure; 3]),
+            (Status(429), [true, true, true], [Outage; 3]),
+            (Status(503), [true, true, true], [Outage; 3]),
+            (Status(502), [false, true, true], [Infrastructure, Outage, Outage]),
+            (Status(504), [false, true, true], [Infrastructure, Outage, Outage]),
+            (Status(522), [false, true, true], [Infrastructure, Outage, Outage]),
+            (Status(404), [false, true, false], [Infrastructure, Infrastructure, System]),
+            (Status(405), [false; 3], [Infrastructure, Infrastructure, System]),
+            (Status(501), [false; 3], [Infrastructure, Infrastructure, System]),
+            (Status(401), [false; 3], [Outage; 3]),
+            (Status(402), [false; 3], [Outage; 3]),
+            (Status(403), [false; 3], [Infrastructure; 3]),
+            (Status(302), [false; 3], [Outage; 3]),
+            (Status(500), [false; 3], [System; 3]),
+            (Status(400), [false; 3], [System; 3]),
+            (Status(409), [false; 3], [System; 3]),
+            (TooSlow, [false, true, true], [System; 3]),
+            (WebPage, [false; 3], [Infrastructure; 3]),
+            (Unreadable, [false; 3], [System; 3]),
+            (Invalid, [false; 3], [System; 3]),
+        ] {
+            for (at, role) in [post, get, late].into_iter().enumerate() {
+                assert_eq!(failure.may_repeat(role), repeated[at], "{failure:?} {role:?}");
+                assert_eq!(failure.blame(role), blamed[at], "{failure:?} {role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn waits_fit_into_the_case() {
+        let second = Duration::from_secs(1);
+        let left = 12 * second;
+        let at = |failed| pause(Status(503), None, failed, Duration::ZERO, left).unwrap();
+        assert_eq!(at(0), Duration::from_millis(250));
+        assert_eq!((at(3), at(9)), (2 * second, 2 * second));
+        let asked = |asked| pause(Status(429), Some(asked), 0, Duration::ZERO, left);
+        assert_eq!(asked(5 * second), Some(5 * second));
+        assert_eq!(asked(86_400 * second), None);
+        assert_eq!(pause(Status(503), None, 0, 11 * second, Duration::ZERO), None);
+        assert!(pause(Status(404), None, 3, 7 * second, 60 * second).is_some());
+        assert_eq!(pause(Status(404), None, 3, 9 * second, 60 * second), None);
+    }
+
+    const VALUES: &[(&str, &str)] =
+        &[("prompt", "say \"{task_id}\"\n"), ("task_id", "../a b?#é"), ("task_type", "READ_INFO")];
+
+    #[test]
+    fn bodies_are_json_whatever_the_values_hold() {
+        assert_eq!(
+            fill_body(
+                &json!({"{prompt}": ["{prompt}", 1, null], "t": {"x": "<{task_type}> {other} {"}}),
+                VALUES,
+                &[]
+            ),
+            json!({
+                "{prompt}": ["say \"{task_id}\"\n", 1, null],
+                "t": {"x": "<READ_INFO> {other} {"}
+            })
+        );
+    }
+
+    #[test]
+    fn messages_are_a_list_and_not_templates() {
+        let messages = [json!({"role": "user", "content": "say {prompt} and {messages}"})];
+        assert_eq!(
+            fill_body(&json!({"m": "{messages}", "n": "x{messages}"}), VALUES, &messages),
+            json!({"m": messages, "n": "x{messages}"})
+        );
+    }
+
+    #[test]
+    fn paths_are_encoded() {
+        assert_eq!(
+            fill_path("/api/tasks/{task_id}/reply", VALUES),
+            "/api/tasks/..%2Fa%20b%3F%23%C3%A9/reply"
+        );
+        assert_eq!(fill_path("/t?type={task_type}&{x", VALUES), "/t?type=READ_INFO&{x");
     }
 }

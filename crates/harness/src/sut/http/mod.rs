@@ -6,13 +6,10 @@
 //! output differs from before the reply, or if a running status was seen since. An identical
 //! question is accepted only after [`GRACE`] has passed.
 //!
-//! Requests that may be repeated are sent again within the time limit of the case, see `retry`. The
+//! Requests that may be repeated are sent again within the time limit of the case, see `client`. The
 //! limit itself is up to the caller.
 
-mod ask;
 mod client;
-mod retry;
-mod template;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +17,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::SeenAnswer;
 use super::skill::Skill;
@@ -28,8 +25,11 @@ use super::sut_settings::{HttpCall, HttpSettings};
 use super::{
     Isolation, SkillDelivery, SutError, SutEvidence, SutReply, SutSession, SutTask, SystemUnderTest,
 };
-use client::{HttpAnswer, REQUEST_LIMIT, RequestError, TURN_LIMIT, TaskClient};
-use retry::{RequestBlame, RequestFailure, RequestRole};
+use crate::sut::answer;
+use client::{
+    HttpAnswer, REQUEST_LIMIT, RequestBlame, RequestError, RequestFailure, RequestRole, TURN_LIMIT,
+    TaskClient,
+};
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::guarded;
 use selftest_text::normal::TextChange;
@@ -196,6 +196,7 @@ impl HttpSession {
     }
 
     fn role(&self, call: &HttpCall) -> RequestRole {
+        // A POST that is sent twice may start a second task.
         let is_idempotent = matches!(call.method.as_str(), "GET" | "PUT" | "DELETE");
         RequestRole { is_idempotent, is_known: self.is_known }
     }
@@ -217,7 +218,7 @@ impl HttpSession {
             let limit = RETRY_LIMIT.saturating_sub(spent);
             let left = guarded::time_left().unwrap_or(limit);
             let asked = error.retry_after;
-            let Some(pause) = retry::pause(error.failure, asked, failed, spent, left) else {
+            let Some(pause) = client::pause(error.failure, asked, failed, spent, left) else {
                 let times = match (asked, failed) {
                     (Some(asked), _) if asked >= left => format!(
                         "; it asks to wait {} s, and the case has {:.0} s left",
@@ -301,7 +302,7 @@ impl HttpSession {
     async fn send_reply(&mut self, reply: &str) -> Result<SutReply, SutError> {
         let shared = Arc::clone(&self.shared);
         if let Some(ask) = &shared.settings.ask {
-            ask::check_continues(ask)?;
+            check_continues(ask)?;
             return self.take_turn(ask, reply).await;
         }
         if self.task_id.is_none() {
@@ -467,10 +468,84 @@ fn task_id(body: &Value, pointer: &str) -> Result<String, TaskIdError> {
     Ok(id)
 }
 
+/// Checks that a reply continues the conversation.
+///
+/// # Errors
+/// Fails if nothing in the call refers to the turns before: the agent would be blamed for not
+/// remembering what it never got.
+fn check_continues(ask: &HttpCall) -> Result<(), SutError> {
+    if ask.mentions("{session_id}") || ask.mentions("{messages}") {
+        return Ok(());
+    }
+    let what = "sut.http.ask has neither {session_id} nor {messages}: a reply would begin a new \
+                conversation; hint: add one of them to sut.http.ask.body"
+        .to_owned();
+    Err(SutError::Unavailable { what })
+}
+
+impl HttpSession {
+    /// Sends one turn of the user and reads the answer from the response.
+    async fn take_turn(&mut self, ask: &HttpCall, words: &str) -> Result<SutReply, SutError> {
+        let shared = Arc::clone(&self.shared);
+        self.messages.push(json!({ "role": "user", "content": words }));
+        let answer = self.call(ask, ("prompt", words)).await?;
+        let body = match shared.settings.output.as_str() {
+            // The whole response: JSON or not.
+            "" => None,
+            _ => Some(self.json(ask, &answer)?),
+        };
+        self.is_known = true;
+        let (seen, stated) = match body {
+            Some((body, decoding)) => (
+                SeenAnswer::at(&body, &shared.settings.output, &decoding),
+                stated_status(&body, &shared.settings),
+            ),
+            None => (whole(&answer), None),
+        };
+        let reply = with_hint(seen, |seen| into_reply(seen, stated, &shared.redactor))?;
+        self.messages.push(json!({ "role": "assistant", "content": reply.output }));
+        Ok(reply)
+    }
+}
+
+fn whole(answer: &HttpAnswer) -> SeenAnswer {
+    let decoded = answer.text();
+    SeenAnswer::of(decoded.text.trim(), &decoded.changes)
+}
+
+/// Returns the status that a response states in one of the configured words. Other words at that
+/// place (`ok`, a number) are no status of a task.
+fn stated_status(body: &Value, settings: &HttpSettings) -> Option<TaskStatus> {
+    let word = body.pointer(&settings.status)?.as_str()?;
+    let words = &settings.status_words;
+    [
+        (&words.complete, TaskStatus::Complete),
+        (&words.awaiting_response, TaskStatus::AwaitingResponse),
+        (&words.error, TaskStatus::Error),
+    ]
+    .into_iter()
+    .find_map(|(list, status)| list.iter().any(|known| known == word).then_some(status))
+}
+
+fn into_reply(
+    seen: SeenAnswer,
+    stated: Option<TaskStatus>,
+    redactor: &Redactor,
+) -> Result<SutReply, SutError> {
+    let inferred =
+        answer::infer_status(seen.text()).unwrap_or((TaskStatus::Complete, answer::EMPTY_ANSWER));
+    let (status, rule) = match stated {
+        Some(status) => (status, None),
+        None => (inferred.0, Some(inferred.1.to_owned())),
+    };
+    Ok(SutReply { status_rule: rule, ..seen.into_reply(status, redactor)? })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn ids_are_held_to_what_they_can_be() {
@@ -487,5 +562,24 @@ mod tests {
         ] {
             assert_eq!(task_id(&body, "/task_id").ok().as_deref(), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_status_is_stated_or_inferred() {
+        let settings = HttpSettings::default();
+        for (body, status) in [
+            (json!({"status": "COMPLETE"}), Some(TaskStatus::Complete)),
+            (json!({"status": "ERROR"}), Some(TaskStatus::Error)),
+            (json!({"status": "ok"}), None),
+            (json!({"status": 200}), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(stated_status(&body, &settings), status, "{body}");
+        }
+        let reply = |text: &str| {
+            into_reply(SeenAnswer::of(text, &[]), None, &Redactor::default()).unwrap().status
+        };
+        assert_eq!(reply("Which of them do you mean?"), TaskStatus::AwaitingResponse);
+        assert_eq!(reply("At 9."), TaskStatus::Complete);
     }
 }

@@ -5,18 +5,14 @@
 mod anchored;
 mod files;
 mod hidden;
-mod named;
-mod snapshot;
 mod workspace;
 
 use std::path::{Path, PathBuf};
 
 pub use anchored::{AnchoredFolder, remove_tree};
-pub use files::{ProjectFile, read_project_files};
+pub use files::{ProjectFile, read_anchored_file, read_named_file, read_project_files};
 pub use hidden::HiddenFiles;
-pub use named::{read_anchored_file, read_named_file};
-pub use snapshot::ProjectSnapshot;
-pub use workspace::Workspace;
+pub use workspace::{ProjectSnapshot, Workspace};
 
 /// Paths below the project that contain prompts, hints, rubrics, verdicts or reports.
 pub const ANSWER_KEYS: &[&str] =

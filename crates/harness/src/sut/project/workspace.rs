@@ -1,18 +1,24 @@
-//! A writable copy of a project for one case, which reports the changed files afterwards.
+//! A writable copy of a project for one case, and the changes of files between two moments by digest.
 //!
-//! It never contains an answer key, and links out of the copy are not followed.
+//! The copy never contains an answer key, and links out of it are not followed.
 
+use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::snapshot::{FileChange, files};
-use super::{ANSWER_KEYS, AnchoredFolder, ProjectSnapshot, barred_paths};
+use ignore::WalkBuilder;
+use sha2::{Digest as _, Sha256};
+
+use super::anchored::open_without_waiting;
+use super::{ANSWER_KEYS, AnchoredFolder, GENERATED, barred_paths, is_barred};
 use crate::sut::{Fixture, FixtureSource};
 use selftest_checks::check::{FileChanges, FileContent, PathGlobs, is_glob};
 
-/// Maximum number of files of a copy.
+/// Maximum number of files of a copy, and of files whose contents are compared.
 const MAX_FILES: usize = 20_000;
-/// Maximum total size of a copy in bytes.
+/// Their maximum total size in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 /// Maximum number of files that a path with `*` may stand for.
 const MAX_MATCHES: usize = 200;
@@ -178,10 +184,270 @@ fn is_inside(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
+/// A file that changed within this time before it was read may change again without a new
+/// timestamp, because file system clocks are coarse.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Folders that the harness itself writes to during a run.
+const WRITTEN: &[&str] = &["reports", "docs/reports", ".selftest"];
+
+/// The project tree at one moment, without `.git`, build folders, folders that a run writes to, and
+/// files ignored by `.gitignore`.
+#[derive(Debug, Clone)]
+pub struct ProjectSnapshot {
+    root: PathBuf,
+    barred: Vec<PathBuf>,
+    files: BTreeMap<PathBuf, SnapshotEntry>,
+    /// Time before the first file was inspected.
+    taken_at: SystemTime,
+    metadata_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SnapshotEntry {
+    bytes: u64,
+    /// Time of the last change of content or attributes (ctime), which programs cannot set.
+    changed: (i64, i64),
+    inode: u64,
+    mode: u32,
+    /// Digest of the content, or of a link's target. Absent if contents are not read.
+    digest: Option<[u8; 32]>,
+}
+
+/// The kind of difference of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum FileChange {
+    Added,
+    Changed,
+    Deleted,
+}
+
+impl SnapshotEntry {
+    fn same_file(&self, other: &Self) -> bool {
+        (self.bytes, self.changed, self.inode) == (other.bytes, other.changed, other.inode)
+    }
+
+    fn differs(&self, other: &Self) -> bool {
+        match (&self.digest, &other.digest) {
+            (Some(one), Some(two)) => one != two || self.mode != other.mode,
+            _ => !self.same_file(other),
+        }
+    }
+}
+
+impl ProjectSnapshot {
+    /// Reads the tree. `excluded` paths are absolute or below `root`.
+    pub fn take(root: &Path, excluded: &[PathBuf]) -> Self {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let barred = barred_paths(&root, WRITTEN, excluded);
+        Self::read(root, barred, None)
+    }
+
+    /// Reads a tree that is used by a case alone, so that no folder is excluded.
+    pub(super) fn take_whole(folder: &AnchoredFolder) -> Self {
+        Self::read(folder.walk_path(), Vec::new(), None)
+    }
+
+    /// Reads the same tree again. Contents are read only if a file's metadata changed.
+    #[must_use]
+    pub fn refresh(&self) -> Self {
+        Self::read(self.root.clone(), self.barred.clone(), Some(self))
+    }
+
+    /// Returns true if the tree is too large to read its contents, so that sizes and times are
+    /// compared.
+    pub fn metadata_only(&self) -> bool {
+        self.metadata_only
+    }
+
+    /// Returns one line for each changed path: `added: a`, `changed: b`, `deleted: c`.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<String> {
+        let changes = self.difference(earlier).into_iter();
+        changes.map(|(path, change)| format!("{change}: {}", path.display())).collect()
+    }
+
+    /// Returns the paths of all files, in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
+    }
+
+    /// Returns the changed paths: those of this tree in order, then the deleted ones.
+    pub(super) fn difference<'a>(&'a self, earlier: &'a Self) -> Vec<(&'a Path, FileChange)> {
+        let here = self.files.iter().filter_map(|(path, entry)| {
+            let change = match earlier.files.get(path) {
+                None => FileChange::Added,
+                Some(before) if entry.differs(before) => FileChange::Changed,
+                Some(_) => return None,
+            };
+            Some((path.as_path(), change))
+        });
+        let deleted = earlier.files.keys().filter(|path| !self.files.contains_key(*path));
+        here.chain(deleted.map(|path| (path.as_path(), FileChange::Deleted))).collect()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it is compared with times of files")]
+    fn read(root: PathBuf, barred: Vec<PathBuf>, earlier: Option<&Self>) -> Self {
+        // Taken before the walk, so that a change during it counts as later.
+        let taken_at = SystemTime::now();
+        let mut files = metadata(&root, &barred);
+        let bytes: u64 = files.values().map(|entry| entry.bytes).sum();
+        let metadata_only = files.len() > MAX_FILES || bytes > MAX_BYTES;
+        if !metadata_only {
+            // An earlier digest is reused only if the file is clearly older than the earlier
+            // snapshot.
+            let known_until = earlier.and_then(|earlier| earlier.taken_at.checked_sub(TICK));
+            for (path, entry) in &mut files {
+                let before = earlier.and_then(|earlier| earlier.files.get(path)).filter(|before| {
+                    before.same_file(entry)
+                        && known_until.is_some_and(|until| entry.is_older(until))
+                });
+                entry.digest = match before {
+                    Some(before) => before.digest,
+                    None => digest(&root.join(path)),
+                };
+            }
+        }
+        Self { root, barred, files, taken_at, metadata_only }
+    }
+}
+
+impl SnapshotEntry {
+    #[cfg(unix)]
+    fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self {
+            bytes: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+            mode: metadata.mode(),
+            digest: None,
+        }
+    }
+
+    /// Windows reports only when the content changed, which programs can set. [`SnapshotEntry::is_older`]
+    /// therefore never trusts it.
+    #[cfg(not(unix))]
+    fn of(metadata: &Metadata) -> Self {
+        let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let changed = changed.unwrap_or_default();
+        let seconds = i64::try_from(changed.as_secs()).unwrap_or(i64::MAX);
+        Self {
+            bytes: metadata.len(),
+            changed: (seconds, changed.subsec_nanos().into()),
+            inode: 0,
+            mode: u32::from(metadata.permissions().readonly()),
+            digest: None,
+        }
+    }
+
+    fn is_older(&self, than: SystemTime) -> bool {
+        if cfg!(not(unix)) {
+            return false;
+        }
+        let than = than.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(than.as_secs()).unwrap_or(i64::MAX);
+        self.changed < (seconds, i64::from(than.subsec_nanos()))
+    }
+}
+
+fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, SnapshotEntry> {
+    let own = own_output();
+    files(root, barred)
+        .filter_map(|path| {
+            let found = root.join(&path).symlink_metadata().ok()?;
+            let is_own = is_one_of(&found, &own);
+            (!is_own).then(|| (path, SnapshotEntry::of(&found)))
+        })
+        .collect()
+}
+
+/// Returns true if a file is one of these, by device and inode.
+#[cfg(unix)]
+fn is_one_of(file: &Metadata, known: &[(u64, u64)]) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    known.contains(&(file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_one_of(_file: &Metadata, _known: &[(u64, u64)]) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn own_output() -> Vec<(u64, u64)> {
+    Vec::new()
+}
+
+/// Returns the files that this process writes its own output to: `selftest >out 2>err`.
+#[cfg(unix)]
+#[cfg_attr(
+    target_os = "linux",
+    expect(clippy::useless_conversion, reason = "these numbers have other types elsewhere")
+)]
+fn own_output() -> Vec<(u64, u64)> {
+    use std::os::fd::AsFd as _;
+    let (out, err) = (std::io::stdout(), std::io::stderr());
+    [out.as_fd(), err.as_fd()]
+        .into_iter()
+        .filter_map(|output| rustix::fs::fstat(output).ok())
+        .filter(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file())
+        .filter_map(|found| Some((found.st_dev.try_into().ok()?, found.st_ino.try_into().ok()?)))
+        .collect()
+}
+
+/// Returns every file and link below a folder by relative path, without `.git`, build folders,
+/// barred paths, and files ignored by `.gitignore`.
+pub(super) fn files(root: &Path, barred: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let barred = barred.to_vec();
+    let root = root.to_owned();
+    WalkBuilder::new(&root)
+        .hidden(false)
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false)
+        .filter_entry(move |entry| {
+            let name = entry.file_name();
+            !is_barred(entry.path(), &barred)
+                && name != ".git"
+                && !GENERATED.iter().any(|folder| name == *folder)
+        })
+        .build()
+        .flatten()
+        .filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()))
+        .filter_map(move |entry| Some(entry.path().strip_prefix(&root).ok()?.to_owned()))
+}
+
+fn digest(path: &Path) -> Option<[u8; 32]> {
+    let kind = path.symlink_metadata().ok()?.file_type();
+    let mut hash = Sha256::new();
+    if kind.is_symlink() {
+        hash.update(path.read_link().ok()?.as_os_str().as_encoded_bytes());
+    } else if kind.is_file() {
+        // The program may have put something else in its place just now.
+        let mut file = open_without_waiting(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut chunk = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut chunk).ok()? {
+                0 => break,
+                read => hash.update(&chunk[..read]),
+            }
+        }
+    } else {
+        // A pipe or a device: opening it could block.
+        return None;
+    }
+    Some(hash.finalize().into())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs;
+
+    use super::*;
 
     fn project() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -248,5 +514,70 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(project.path().join("src/a.rs")).unwrap(), "a");
         assert_eq!(copy.with_new_baseline().report(&[]), FileChanges::default());
+    }
+
+    #[test]
+    fn changes_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in ["a.txt", "b.txt", "c.txt", "src/d.txt", "e.txt"] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "12345").unwrap();
+        }
+        fs::write(root.join(".gitignore"), "*.log\n").unwrap();
+        let first = ProjectSnapshot::take(root, &["e.txt".into()]);
+        assert!(!first.metadata_only());
+        assert_eq!(first.refresh().changes_since(&first), [] as [&str; 0]);
+
+        fs::write(root.join("a.txt"), "1234!").unwrap();
+        fs::remove_file(root.join("b.txt")).unwrap();
+        // The same content again is no change.
+        fs::write(root.join("c.txt"), "12345").unwrap();
+        fs::write(root.join("src/new.txt"), "").unwrap();
+        fs::write(root.join(".hidden"), "").unwrap();
+        fs::write(root.join("e.txt"), "excluded").unwrap();
+        fs::write(root.join("x.log"), "ignored").unwrap();
+        for path in ["target", "node_modules", ".git", "reports", ".selftest", "prompts"] {
+            fs::create_dir(root.join(path)).unwrap();
+            fs::write(root.join(path).join("file"), "x").unwrap();
+        }
+        let second = first.refresh();
+        assert_eq!(
+            second.changes_since(&first),
+            [
+                "added: .hidden",
+                "changed: a.txt",
+                "added: prompts/file",
+                "added: src/new.txt",
+                "deleted: b.txt"
+            ]
+        );
+        assert_eq!(second.refresh().changes_since(&second), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_change_with_the_old_time_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "12345").unwrap();
+        let time = path.metadata().unwrap().modified().unwrap();
+        let first = ProjectSnapshot::take(folder.path(), &[]);
+        fs::write(&path, "54321").unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        assert_eq!(first.refresh().changes_since(&first), ["changed: a.txt"]);
+    }
+
+    #[test]
+    fn links_and_modes_count() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::write(root.join("run.sh"), "x").unwrap();
+        symlink("run.sh", root.join("link")).unwrap();
+        let first = ProjectSnapshot::take(root, &[]);
+        fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::remove_file(root.join("link")).unwrap();
+        symlink("/etc/passwd", root.join("link")).unwrap();
+        assert_eq!(first.refresh().changes_since(&first), ["changed: link", "changed: run.sh"]);
     }
 }

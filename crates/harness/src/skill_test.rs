@@ -1,14 +1,72 @@
-//! Plans which skills are tested, in which arms, and in which order their trials run. Pure.
+//! Tests of the skills of a repository: the arms of each skill, the plan of all trials, and the rules
+//! by which the results pass. Runs nothing.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SkillArm, SkillDifference, SkillRule};
-use crate::experiment::ALPHA;
-use crate::run::arms::ArmTrial;
-use crate::run::arms::interleave;
-use crate::run::shard::Shard;
+use crate::experiment::{ALPHA, Conclusion, ExperimentAnalysis};
+use crate::run::arms::{ArmTrial, interleave};
+use crate::run::plan::Shard;
+
+/// One arm of the test of a skill. The siblings of the skill are loaded in all of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillArm {
+    /// Without the skill.
+    Without,
+    /// With the skill as it is on the branch that it is compared with.
+    Base,
+    /// With the skill as it is here.
+    Here,
+    /// The same again, to see how much the results differ without any change.
+    Again,
+    /// With the skill as it is here, and without this sibling.
+    Lacking(String),
+}
+
+impl SkillArm {
+    /// Returns true if the agent has the skill.
+    pub const fn has_skill(&self) -> bool {
+        !matches!(self, Self::Without)
+    }
+}
+
+/// How a skill differs from the branch that it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillDifference {
+    /// It is compared with nothing.
+    Unknown,
+    /// Nothing below its folder differs.
+    Unchanged,
+    /// Only its cases differ, which the agent does not get.
+    CasesChanged,
+    /// Its files differ.
+    Changed,
+    /// The other branch does not have it.
+    New,
+}
+
+impl SkillDifference {
+    /// Returns true if anything differs.
+    pub const fn is_change(self) -> bool {
+        matches!(self, Self::CasesChanged | Self::Changed | Self::New)
+    }
+
+    /// Returns the word for reports; empty if it is compared with nothing.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Unknown => "",
+            Self::Unchanged => "unchanged",
+            Self::CasesChanged => "cases changed",
+            Self::Changed => "changed",
+            Self::New => "new",
+        }
+    }
+}
 
 /// Numbers of repeats that are tried to find one that is enough.
 const MAX_REPEATS: u32 = 50;
@@ -92,6 +150,7 @@ pub fn plan_skill_tests(skills: &[SkillFacts], options: &SkillTestOptions) -> Sk
             tests.push(position);
         }
     }
+    // Shares are made of the skills that have trials, so that they are of equal size.
     let own: Option<BTreeSet<&str>> = options
         .shard
         .map(|shard| shard.own_ids(tests.iter().map(|&position| skills[position].name.as_str())));
@@ -150,6 +209,7 @@ impl SkillTrials {
         let loading: Vec<usize> =
             all.iter().copied().filter(|&arm| arms[arm].has_skill()).collect();
         let of_tasks = interleave(*tasks, *repeats, all.len(), seed);
+        // Another seed: with the same one, tasks and prompts would be shuffled alike.
         let of_prompts = interleave(*prompts, *repeats, loading.len(), seed.wrapping_add(1));
         let first = tasks * *repeats as usize;
         let of_tasks =
@@ -186,6 +246,7 @@ impl SkillTrials {
     /// Returns why a regression would not be found, however large; `None` if one can be.
     pub fn blind_spot(&self) -> Option<String> {
         let Self { tasks, prompts, repeats, .. } = self;
+        // One of the two tests is enough to find a regression.
         let least = smallest_p(*tasks, *repeats).min(smallest_p(*prompts, *repeats));
         let cases = (*tasks).max(*prompts);
         let enough = (*repeats..=MAX_REPEATS).find(|&more| smallest_p(cases, more) <= ALPHA);
@@ -202,17 +263,197 @@ impl SkillTrials {
 /// Returns the smallest two-sided p-value of the exact test on two arms: 2 of all ways to share out
 /// the trials of each case.
 fn smallest_p(cases: usize, repeats: u32) -> f64 {
+    // The binomial coefficient of 2 * repeats over repeats, as a product that stays finite for
+    // longer than factorials do.
     let ways: f64 = (1..=repeats).map(|at| f64::from(repeats + at) / f64::from(at)).product();
     let p = 2.0 / ways.powi(i32::try_from(cases).unwrap_or(i32::MAX));
     p.min(1.0)
+}
+
+/// A rule that the results of a skill must meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillRule {
+    /// The agent is better with the skill than without it, beyond chance.
+    Lift,
+    /// Neither tasks nor loading are worse than with the skill of the other branch, beyond chance. A
+    /// new skill must not be worse than none.
+    NoRegression,
+}
+
+impl SkillRule {
+    /// All rules.
+    pub const ALL: [Self; 2] = [Self::Lift, Self::NoRegression];
+
+    /// Returns its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lift => "lift",
+            Self::NoRegression => "no_regression",
+        }
+    }
+
+    /// Returns what it demands.
+    pub const fn demand(self) -> &'static str {
+        match self {
+            Self::Lift => {
+                "better with the skill than without it, beyond chance (p of at most 0.05)"
+            }
+            Self::NoRegression => {
+                "not worse than the other branch beyond chance, in tasks and in loading; a new skill \
+                 not worse than none"
+            }
+        }
+    }
+}
+
+/// Error for a name that no rule has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected lift or no_regression")]
+pub struct SkillRuleError;
+
+impl FromStr for SkillRule {
+    type Err = SkillRuleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut rules = Self::ALL.into_iter();
+        rules.find(|rule| rule.name() == text.trim()).ok_or(SkillRuleError)
+    }
+}
+
+/// The measured effects of a skill. Absent if the two arms were not run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SkillEffects<'a> {
+    /// Tasks with the skill, against those without it.
+    pub lift: Option<&'a ExperimentAnalysis>,
+    /// Tasks with the skill, against those with the one of the other branch.
+    pub change: Option<&'a ExperimentAnalysis>,
+    /// Loading of the skill, against that of the other branch's.
+    pub loading: Option<&'a ExperimentAnalysis>,
+}
+
+/// What became of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleOutcome {
+    /// The results meet it.
+    Met,
+    /// They do not.
+    Missed,
+    /// The arms were not what they should have been, or gave no results.
+    Undecided,
+}
+
+/// A rule, what became of it, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleFinding {
+    /// The rule.
+    pub rule: SkillRule,
+    /// Whether the results meet it.
+    pub outcome: RuleOutcome,
+    /// The reason in a few words.
+    pub why: String,
+}
+
+/// True if any case was decided in both arms.
+fn has_results(analysis: &ExperimentAnalysis) -> bool {
+    analysis.score.measure.cases.max(analysis.pass_rate.measure.cases) > 0
+}
+
+impl SkillRule {
+    /// Decides whether the effects meet this rule. `blocked` is the reason why they say nothing, if
+    /// there is one.
+    pub fn decide(self, effects: SkillEffects<'_>, blocked: Option<&str>) -> RuleFinding {
+        let finding = |outcome, why: &str| RuleFinding { rule: self, outcome, why: why.to_owned() };
+        if let Some(why) = blocked {
+            return finding(RuleOutcome::Undecided, why);
+        }
+        match self {
+            Self::Lift => match effects.lift {
+                None => finding(RuleOutcome::Undecided, "no case gives a task"),
+                Some(lift) if !has_results(lift) => {
+                    finding(RuleOutcome::Undecided, "no case has a verdict in both arms")
+                }
+                Some(lift) => match lift.conclusion {
+                    Conclusion::Helps => {
+                        finding(RuleOutcome::Met, "better with the skill than without it")
+                    }
+                    Conclusion::Harms => {
+                        finding(RuleOutcome::Missed, "worse with the skill than without it")
+                    }
+                    Conclusion::NotEnoughEvidence => finding(
+                        RuleOutcome::Missed,
+                        "no lift is shown: not enough evidence for a difference",
+                    ),
+                    Conclusion::Blocked => finding(RuleOutcome::Undecided, "blocked"),
+                },
+            },
+            Self::NoRegression => self.decide_regression(effects),
+        }
+    }
+
+    fn decide_regression(self, effects: SkillEffects<'_>) -> RuleFinding {
+        let finding = |outcome, why: String| RuleFinding { rule: self, outcome, why };
+        // A new skill has nothing else to be compared with.
+        let tasks = match (effects.change, effects.loading) {
+            (None, None) => effects.lift.map(|lift| (lift, "than without the skill")),
+            (change, _) => change.map(|change| (change, "than on the other branch")),
+        };
+        let loading =
+            effects.loading.map(|loading| (loading, "loaded less well than on the other branch"));
+        let compared: Vec<(&ExperimentAnalysis, String)> = tasks
+            .map(|(analysis, than)| (analysis, format!("tasks are worse {than}")))
+            .into_iter()
+            .chain(loading.map(|(analysis, words)| (analysis, words.to_owned())))
+            .collect();
+        if compared.is_empty() {
+            return finding(
+                RuleOutcome::Met,
+                "there is nothing that it could be worse than".to_owned(),
+            );
+        }
+        if let Some((_, why)) =
+            compared.iter().find(|(analysis, _)| analysis.conclusion == Conclusion::Harms)
+        {
+            return finding(RuleOutcome::Missed, why.clone());
+        }
+        // Only now: harm that is certain in one comparison outweighs what is missing in another.
+        if compared.iter().any(|(analysis, _)| analysis.conclusion == Conclusion::Blocked) {
+            return finding(RuleOutcome::Undecided, "blocked".to_owned());
+        }
+        if compared.iter().any(|(analysis, _)| loses_verdicts(analysis)) {
+            return finding(
+                RuleOutcome::Undecided,
+                "a case that had verdicts before has none here".to_owned(),
+            );
+        }
+        if compared.iter().any(|(analysis, _)| !has_results(analysis)) {
+            return finding(
+                RuleOutcome::Undecided,
+                "no case has a verdict in both arms".to_owned(),
+            );
+        }
+        finding(RuleOutcome::Met, "nothing is worse beyond chance".to_owned())
+    }
+}
+
+/// Returns true if a case has verdicts in the control arm only: what fails without a verdict would
+/// not count.
+fn loses_verdicts(analysis: &ExperimentAnalysis) -> bool {
+    analysis
+        .cases
+        .iter()
+        .any(|case| case.pass_rate.control.is_some() && case.pass_rate.treatment.is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
     use SkillArm::{Base, Here, Without};
+
+    use super::*;
+    use crate::experiment::{Arm, ExperimentTrial, analyse};
 
     fn skill(name: &str, difference: SkillDifference) -> SkillFacts {
         let siblings = vec!["harbour".to_owned(), "tide".to_owned()];
@@ -319,5 +560,56 @@ mod tests {
         assert_eq!(test(1, 2).obstacle(SkillRule::NoRegression), None);
         assert!(test(1, 2).blind_spot().unwrap().contains("it takes --repeats 4"));
         assert_eq!(test(3, 2).blind_spot(), None);
+    }
+
+    /// Eight cases that pass in so many trials of each arm.
+    fn analysis(control: bool, treatment: bool) -> ExperimentAnalysis {
+        let trial = |case: u8, arm: Arm| ExperimentTrial {
+            case: format!("case-{case}"),
+            arm,
+            overall: None,
+            pass: Some(if arm == Arm::Control { control } else { treatment }),
+            duration_ms: None,
+            tokens: None,
+        };
+        let trials: Vec<ExperimentTrial> =
+            (0..8).flat_map(|case| Arm::BOTH.map(|arm| trial(case, arm))).collect();
+        analyse(&trials)
+    }
+
+    #[test]
+    fn lift_must_be_shown() {
+        let outcome = |lift: Option<&ExperimentAnalysis>| {
+            SkillRule::Lift.decide(SkillEffects { lift, ..SkillEffects::default() }, None).outcome
+        };
+        assert_eq!(outcome(Some(&analysis(false, true))), RuleOutcome::Met);
+        assert_eq!(outcome(Some(&analysis(true, false))), RuleOutcome::Missed);
+        assert_eq!(outcome(Some(&analysis(true, true))), RuleOutcome::Missed);
+        assert_eq!(outcome(Some(&analyse(&[]))), RuleOutcome::Undecided);
+        assert_eq!(outcome(None), RuleOutcome::Undecided);
+    }
+
+    #[test]
+    fn a_regression_is_one_in_tasks_or_in_loading() {
+        let (worse, same) = (analysis(true, false), analysis(true, true));
+        let decide = |lift, change, loading| {
+            let effects = SkillEffects { lift, change, loading };
+            SkillRule::NoRegression.decide(effects, None).outcome
+        };
+        assert_eq!(decide(None, Some(&same), Some(&same)), RuleOutcome::Met);
+        assert_eq!(decide(None, Some(&worse), None), RuleOutcome::Missed);
+        assert_eq!(decide(None, Some(&same), Some(&worse)), RuleOutcome::Missed);
+        // With another version to compare with, no skill at all is no baseline.
+        assert_eq!(decide(Some(&worse), Some(&same), None), RuleOutcome::Met);
+        assert_eq!(decide(Some(&worse), None, None), RuleOutcome::Missed);
+        assert_eq!(decide(None, None, None), RuleOutcome::Met);
+        let blocked = SkillRule::NoRegression.decide(SkillEffects::default(), Some("no treatment"));
+        assert_eq!(blocked.outcome, RuleOutcome::Undecided);
+    }
+
+    #[test]
+    fn rules_have_names() {
+        assert!(SkillRule::ALL.iter().all(|rule| rule.name().parse() == Ok(*rule)));
+        assert!("better".parse::<SkillRule>().is_err());
     }
 }

@@ -2,18 +2,20 @@
 //!
 //! Configurations, suites and the files of other programs are read here. Parsing is bounded and never
 //! panics, because the file may come from an untrusted repository.
-
-mod node;
+//!
+//! Errors of the parser are translated for the author of the file: its own messages advise
+//! programmers which function to call.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 use serde_yaml::options::DuplicateKeyPolicy;
 use serde_yaml::{Error, Location, Options, Spanned};
 
-use crate::yaml_fault::YamlFault;
-use node::YamlNode;
+use selftest_text::one_line;
 
 /// A kind of file.
 #[derive(Debug, Clone, Copy)]
@@ -249,12 +251,170 @@ impl DocumentBuilder<'_> {
     }
 }
 
+/// A YAML value whose members have locations.
+enum YamlNode {
+    Scalar(Value),
+    List(Vec<Spanned<YamlNode>>),
+    Mapping(Vec<(Spanned<String>, Spanned<YamlNode>)>),
+}
+
+impl<'de> Deserialize<'de> for YamlNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl NodeVisitor {
+    /// Converts a number to JSON, with integral floats as integers.
+    fn float<E: serde::de::Error>(value: f64) -> Result<YamlNode, E> {
+        #[expect(clippy::cast_possible_truncation, reason = "integral and within 2^53")]
+        let number = if value.fract() == 0.0 && value.abs() < 9e15 {
+            Some(Number::from(value as i64))
+        } else {
+            Number::from_f64(value)
+        };
+        let number = number.ok_or_else(|| E::custom("expected a finite number"))?;
+        Ok(YamlNode::Scalar(Value::Number(number)))
+    }
+}
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = YamlNode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
+    }
+    #[expect(clippy::cast_precision_loss, reason = "far outside every range, exactness is moot")]
+    fn visit_i128<E: serde::de::Error>(self, value: i128) -> Result<YamlNode, E> {
+        Self::float(value as f64)
+    }
+    #[expect(clippy::cast_precision_loss, reason = "far outside every range, exactness is moot")]
+    fn visit_u128<E: serde::de::Error>(self, value: u128) -> Result<YamlNode, E> {
+        Self::float(value as f64)
+    }
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<YamlNode, E> {
+        Self::float(value)
+    }
+    fn visit_str<E>(self, value: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
+    }
+    fn visit_string<E>(self, value: String) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.into()))
+    }
+    fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<YamlNode, E> {
+        Err(E::custom("expected text, found binary data"))
+    }
+    fn visit_unit<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Value::Null))
+    }
+    fn visit_none<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(Value::Null))
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlNode, D::Error> {
+        YamlNode::deserialize(deserializer)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<YamlNode, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(YamlNode::List(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<YamlNode, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = access.next_entry()? {
+            members.push(member);
+        }
+        Ok(YamlNode::Mapping(members))
+    }
+}
+
+/// Maximum length of the message, in bytes.
+const MAX_MESSAGE: usize = 200;
+
+/// What is wrong, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct YamlFault {
+    /// The fault in one line, without its place.
+    pub message: String,
+    /// Advice.
+    pub hint: Option<&'static str>,
+}
+
+/// Signs of a fault in the parser's words, with our message (the parser's if empty) and a hint.
+const FAULTS: &[(&str, &str, &str)] = &[
+    (
+        "multiple YAML documents",
+        "expected one YAML document, found several",
+        "remove the lines `---` and `...`",
+    ),
+    ("tabs disallowed", "a tab in the indentation", "indent by spaces"),
+    (
+        "mapping values are not allowed",
+        "a second `: ` in one line",
+        "put a text that holds `: ` in quotes",
+    ),
+    ("unexpected character", "", "put a text that begins with a special character in quotes"),
+    ("unknown anchor", "", "put a text that begins with `*` in quotes"),
+    ("unsupported tag", "", "put a text that begins with `!` in quotes"),
+    ("non-finite float", "a number that is not finite", "write a number such as 0.7"),
+    ("unclosed bracket", "", "close it, or write one item in each line with `- `"),
+    ("multiline quoted scalar", "a quotation mark that is not closed", "close it in the same line"),
+    (
+        "did not find expected '-'",
+        "an indentation that fits no list or mapping above",
+        "let all keys of a mapping, and all items of a list, begin in the same column",
+    ),
+    (
+        "did not find expected key",
+        "an indentation that fits no list or mapping above",
+        "let all keys of a mapping, and all items of a list, begin in the same column",
+    ),
+];
+
+impl YamlFault {
+    /// Translates an error message of the parser.
+    pub fn new(words: &str) -> Self {
+        let words = words.lines().next().unwrap_or_default();
+        let words = words.strip_prefix("error: ").unwrap_or(words);
+        // Callers show the place themselves.
+        let words = match words.split_once(": ") {
+            Some((place, rest)) if place.starts_with("line ") && place.contains("column") => rest,
+            _ => words,
+        };
+        let words = words.split(" at line ").next().unwrap_or_default();
+        if let Some(key) = words.strip_prefix("duplicate mapping key: ") {
+            let key = key.split(", set ").next().unwrap_or_default();
+            let message = format!("the key `{}` is there twice", one_line(key, 60));
+            return Self { message, hint: Some("remove one of the two") };
+        }
+        let known = FAULTS.iter().find(|(sign, _, _)| words.contains(sign));
+        let message = match known {
+            Some((_, ours, _)) if !ours.is_empty() => (*ours).to_owned(),
+            _ => one_line(words, MAX_MESSAGE),
+        };
+        Self { message, hint: known.map(|(_, _, hint)| *hint) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
 
-    const SPEC: &str = include_str!("../../../config/src/fixtures/specified.yaml");
+    use super::*;
+
+    const SPEC: &str = include_str!("../../config/src/fixtures/specified.yaml");
 
     const CONFIG: YamlFileKind =
         YamlFileKind { max_bytes: 1 << 20, hint: "write one", schema: YamlSchema::V1_2 };
@@ -363,5 +523,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn no_advice_for_programmers_is_left() {
+        for (words, message) in [
+            (
+                "error: line 7 column 1: multiple YAML documents detected; use from_str_multiple or \
+                 from_str_multiple_with_options\n --> <input>:7:1",
+                "expected one YAML document, found several",
+            ),
+            (
+                "line 4 column 5: duplicate mapping key: prompt, set DuplicateKeyPolicy in Options if \
+                 acceptable",
+                "the key `prompt` is there twice",
+            ),
+            (
+                "non-finite float `.nan` rejected by the configured policy",
+                "a number that is not finite",
+            ),
+            ("unexpected character: `@'", "unexpected character: `@'"),
+            ("something new at line 3", "something new"),
+        ] {
+            assert_eq!(YamlFault::new(words).message, message);
+        }
+        assert!(YamlFault::new("unexpected character: `@'").hint.is_some());
+        assert_eq!(YamlFault::new("").message, "");
     }
 }
