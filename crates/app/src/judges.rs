@@ -306,9 +306,7 @@ mod tests {
     fn the_shipped_measurements_are_readable() {
         let all: Vec<JudgeMeasurement> = serde_json::from_str(SHIPPED).unwrap();
         let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
-        for template in
-            [probability::TEMPLATE, likelihood::TEMPLATE, tool_calls::TOOL_CALLS_TEMPLATE]
-        {
+        for template in [probability::TEMPLATE, likelihood::TEMPLATE, prompt::TOOL_CALLS_TEMPLATE] {
             assert!(library.load(template).unwrap());
         }
         for known in &all {

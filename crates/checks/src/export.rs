@@ -208,8 +208,7 @@ fn promptfoo_assert(kind: &CheckKind) -> Option<Value> {
 /// Returns a pattern if JavaScript reads it alike; `None` if it lacks such flags, anchors or classes,
 /// or would take them for other characters: its `\A` is an `A`.
 fn javascript(pattern: &str) -> Option<&str> {
-    const OTHERS: [&str; 9] =
-        [r"\A", r"\z", r"\Z", r"\a", r"\p", r"\P", r"\x{", r"\u{", "[[:"];
+    const OTHERS: [&str; 9] = [r"\A", r"\z", r"\Z", r"\a", r"\p", r"\P", r"\x{", r"\u{", "[[:"];
     let is_other = pattern.replace("(?:", "").contains("(?")
         || OTHERS.iter().any(|other| pattern.contains(other));
     (!is_other).then_some(pattern)

@@ -212,7 +212,8 @@ fn next_occurrence(counts: &OccurrenceCounts, digest: &str) -> usize {
 }
 
 fn file_name(digest: &str, occurrence: usize) -> String {
-    format!("{}-{occurrence}.json", &digest[..DIGEST_LENGTH.min(digest.len())])
+    // A file of a cassette may have any name, such as one whose characters take three bytes.
+    format!("{}-{occurrence}.json", &digest[..digest.floor_char_boundary(DIGEST_LENGTH)])
 }
 
 /// A model wrapper that writes each reply to a folder.
@@ -275,6 +276,7 @@ impl ChatModel for RecordingModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
+            // Errors are not recorded: a replay would repeat an outage of that day.
             let reply = self.inner.chat(request).await?;
             self.write(request, &reply)?;
             Ok(reply)
@@ -398,6 +400,7 @@ impl Cassette {
                 hint: Some(format!("it has those of {}", models.join(", "))),
             });
         }
+        // The judges of a panel were asked in turn, so that each has gaps in its numbers.
         own.sort_by_key(|(_, number, _)| *number);
         let counts = OccurrenceCounts::default();
         let renumbered = own
@@ -414,6 +417,8 @@ impl Cassette {
 
     fn replay(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         let digest = request.digest();
+        // The same question may have other answers each time: they come back in the order in which
+        // they were given.
         let occurrence = next_occurrence(&self.counts, &digest);
         if let Some(recording) = self.recordings.get(&file_name(&digest, occurrence)) {
             return Ok(recording.reply.clone());
@@ -651,6 +656,12 @@ mod tests {
                 assert_eq!(said.text, reply);
             }
         }
+        // Files have any name.
+        let recorded = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let recorded = recorded.into_iter().find(|path| !path.ends_with(MANIFEST)).unwrap();
+        std::fs::copy(recorded, folder.join("語語語語語語-1.json")).unwrap();
+        let renamed = Cassette::open(Path::new("c"), &folder).unwrap();
+        assert!(renamed.of_model("o/a").is_ok());
         let whole = Cassette::open(Path::new("c"), &folder).unwrap();
         assert_eq!(whole.fingerprint().await, None, "a panel is no judge");
         let error = whole.of_model("o/c").err().unwrap();

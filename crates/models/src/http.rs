@@ -180,6 +180,8 @@ impl HttpEndpoint {
                     *request.url_mut() = target;
                     redirects += 1;
                 }
+                // Any other redirect is the caller's to report: to another host the key would go
+                // along.
                 _ => break response,
             }
         };
@@ -297,6 +299,7 @@ pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
     // A network proxy must not be used for a server on this machine.
     let local = Url::parse(address).is_ok_and(|address| is_loopback(&address));
     let builder = if local { builder.no_proxy() } else { builder };
+    // Without TLS no certificate is looked at, and the system's need not be loaded.
     if address.starts_with("https:") { builder } else { builder.tls_certs_only([]) }
 }
 
@@ -351,6 +354,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
     // A date in the past means no wait.
+    // By the server's own clock, which may differ from ours.
     Some(date(asked)?.duration_since(date(text(headers, DATE)?)?).unwrap_or_default())
 }
 

@@ -73,6 +73,8 @@ fn parse_host(host: Option<&str>) -> String {
     let valid = |port: &&str| port.parse::<u16>().is_ok();
     let port = port.filter(valid).unwrap_or(default_port);
     let host = match host {
+        // A server listens on all addresses under this name; nothing can be connected to it
+        // everywhere.
         "" | "0.0.0.0" => "127.0.0.1".to_owned(),
         "[::]" | "::" => "[::1]".to_owned(),
         host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
@@ -297,6 +299,7 @@ impl OllamaModel {
         loop {
             let bytes = request.estimated_json_bytes();
             let answer = self.server.endpoint.post("/api/chat", &body, bytes).await?;
+            // Each turn of the loop removes or changes one key, so that it ends.
             let Some(keys) = body.as_object_mut().filter(|_| answer.status == 400) else {
                 return Ok(answer);
             };
@@ -329,6 +332,7 @@ impl OllamaModel {
             return self.decide(request).await;
         }
         let wants_schema = request.schema.is_some() && request.first_token.is_none();
+        // The version costs a request, which is spared where it does not matter.
         let takes_schema = wants_schema && self.supports_schema().await?;
         let endpoint = &self.server.endpoint;
         let answer = self.send(request, takes_schema).await?;
@@ -361,6 +365,7 @@ impl OllamaModel {
 /// Returns the likeliest first tokens of a reply. `None` before 0.12.11, or if the model thought
 /// anyway, since the list does not separate thoughts from the reply.
 fn first_token(value: &Value) -> Option<Vec<super::TokenProbability>> {
+    // The token list then starts with the thoughts.
     let thought = value.get("message").is_none_or(choice::has_thinking);
     if thought { None } else { choice::parse_first_token(value.get("logprobs")) }
 }

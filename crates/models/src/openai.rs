@@ -106,6 +106,7 @@ impl ServerFeatures {
         if !matches!(answer.status, 400 | 422 | 501) {
             return None;
         }
+        // Each refusal takes away one key, so that the loop in `call` ends.
         if self.seed && (names_parameter(answer, "seed")) {
             return Some(Self { seed: false, ..self });
         }
@@ -191,6 +192,7 @@ fn allowed_alternatives(words: &str, asked: u8) -> u8 {
         word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-').parse::<u8>().ok()
     });
     // A single alternative says nothing about the others.
+    // Such as `must be between 0 and 5`: the largest number below the one that was asked for.
     numbers.filter(|number| (2..asked).contains(number)).max().unwrap_or(0)
 }
 
@@ -362,6 +364,8 @@ impl OpenAiModel {
     async fn find_protocol(&self) -> Option<DecisionProtocol> {
         let questions = vec!["Is 2 even?".to_owned()];
         let probe = ChatRequest::decisions("2 is even.".to_owned(), questions, 2048);
+        // A server does not say which of the two it speaks. A wrong path costs one refused request,
+        // once.
         for protocol in [DecisionProtocol::SystemOne, DecisionProtocol::Decisions] {
             let asked = tokio::time::timeout(PROBE_TIMEOUT, self.decide_by(protocol, &probe)).await;
             if matches!(asked, Ok(Ok(_))) {
@@ -390,6 +394,7 @@ impl OpenAiModel {
         }
         loop {
             let dialect = *self.features.lock().unwrap_or_else(PoisonError::into_inner);
+            // Known from an earlier refusal; the question would be paid for and not answered.
             if request.first_token.is_some() && dialect.top_logprobs == 0 {
                 return Ok(unsupported_reply());
             }
@@ -412,6 +417,7 @@ impl OpenAiModel {
                 Some(_) => dialect.mode,
                 None => StructuredMode::Prompt,
             };
+            // Azure refuses by a status rather than by a reason to finish.
             if is_filtered(&answer) {
                 let filter = FinishReason::Refusal("the provider's content filter".to_owned());
                 return Ok(ChatReply::plain(String::new(), filter));
@@ -452,6 +458,7 @@ impl OpenAiModel {
 
     async fn not_found_error(&self, answer: &HttpResponse) -> ModelError {
         match self.models().await {
+            // 404 may also mean a wrong path, of which the list of models says nothing.
             Some(available) if !available.contains(&self.name) => ModelError::ModelNotFound {
                 endpoint: self.endpoint.base().to_owned(),
                 model: self.name.clone(),

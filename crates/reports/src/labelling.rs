@@ -101,13 +101,13 @@ pub fn labelled_answers(
     for given in &labels.labels {
         let scored = cases.get(&given.case).and_then(|case| {
             let card = fit::deciding_card(&case.steps)?;
-            Some((case, card, fit::values(card)?, case.pass?))
+            Some((case, card, fit::feature_values(card)?, case.pass?))
         });
         let Some((case, card, features, passed)) = scored else {
             unscored += 1;
             continue;
         };
-        names = fit::names(card);
+        names = fit::feature_names(card);
         found.push(LabelledAnswer {
             run_id: report.run_id.to_string(),
             case: case.name(),

@@ -100,6 +100,7 @@ impl CheckParser {
     fn check(&mut self, pointer: &str, value: &Value, depth: usize) -> Option<Check> {
         self.count += 1;
         if self.count > MAX_CHECKS || depth > MAX_DEPTH {
+            // Reported once, and not for each of the thousands that may follow.
             if self.count == MAX_CHECKS + 1 || depth == MAX_DEPTH + 1 {
                 let message =
                     format!("more than {MAX_CHECKS} checks, or nested deeper than {MAX_DEPTH}");

@@ -292,6 +292,13 @@ fn json_is_found_in_the_whole_answer_and_in_fenced_blocks() {
         ),
         ("null", json!({"equals": null}), "held", "the JSON is `null`"),
         ("7", json!({"equals": null}), "failed", "the JSON is `7`, `null` expected"),
+        // Equal as floating-point numbers, and not the same id.
+        (
+            "1234567890123456788",
+            json!({"equals": 1_234_567_890_123_456_789_u64}),
+            "failed",
+            "the JSON is `1234567890123456788`, `1234567890123456789` expected",
+        ),
     ] {
         let seen = CheckObservation { output: answer, ..CheckObservation::default() };
         let CheckFinding { outcome: found, sentence: said } =

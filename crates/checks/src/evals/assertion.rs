@@ -139,6 +139,7 @@ fn note_unread(members: &Map<String, Value>, found: &mut ParsedAssertions) {
     let is_sentence = |value: &Value| {
         value.as_str().is_some_and(|text| text.split_whitespace().count() >= MIN_WORDS)
     };
+    // Their keys are read as names of demands rather than as keys of one.
     if members.values().all(Value::is_array)
         || members.iter().all(|(key, it)| !READ_KEYS.contains(&key.as_str()) && is_sentence(it))
     {
@@ -252,6 +253,7 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertio
     if let Some(check) = combined_check(members) {
         return push_check(&label(members, "check"), &check, wanted, DemandDecider::Typed, found);
     }
+    // Before our own checks: `command` is the name of one, with a mapping as its value.
     if let Some(line) = text_of(members, &["cmd", "command"]) {
         return add_command(line, members, wanted, found);
     }
@@ -374,6 +376,7 @@ fn combined_check(members: &Map<String, Value>) -> Option<Value> {
             list(value).into_iter().map(|item| json!({ kind: item })).collect()
         };
         match key.as_str() {
+            // Every key of the mapping is demanded, each in its own way.
             "contains_any" => checks.push(json!({"any": each("contains")})),
             "contains_all" | "contains" => checks.extend(each("contains")),
             "not_contains" => checks.extend(each("not_contains")),
@@ -532,6 +535,7 @@ fn excludes_calls(members: &Map<String, Value>) -> bool {
 /// the call, they would be inverted with it.
 fn excluded_call(tool: &str, members: &Map<String, Value>) -> Option<Value> {
     let mut members = members.clone();
+    // The limit of 0 is the negation itself; applied to the call it would be negated twice.
     members.retain(|key, value| !LIMIT_KEYS.contains(&key.as_str()) || value.as_u64() != Some(0));
     let call = tool_call(tool, &members)?;
     Some(if call.is_string() {
@@ -732,9 +736,13 @@ fn add_command(
 ) {
     let exit = ["expect_exit", "exit_code", "expected_exit_code"]
         .iter()
-        .find_map(|key| members.get(*key)?.as_u64());
+        .find_map(|key| members.get(*key).filter(|code| !code.is_null()));
+    // `non-zero` must not become the default, its opposite.
+    let Some(exit) = exit.map_or(Some(0), Value::as_u64) else {
+        return unknown(&label(members, "cmd"), "its exit code is not a number", found);
+    };
     // Only recorded here. Whether it may run is decided when the file becomes a suite.
-    let mut check = json!({"run": ["sh", "-c", line], "exit_code": exit.unwrap_or(0)});
+    let mut check = json!({"run": ["sh", "-c", line], "exit_code": exit});
     if let Some(text) = text_of(members, &["expect_substring", "expect_output", "contains"]) {
         check["prints"] = json!(text);
     }

@@ -102,6 +102,7 @@ impl<'a> CaseReader<'a> {
         let (prompt, replies) = prompts(members);
         let routing = routing(members, &prompt);
         let mut texts = Vec::new();
+        // A file that is named anywhere in the case may be what a sentence is about.
         for value in members.members().values() {
             collect_texts(value, 0, &mut texts);
         }
@@ -280,6 +281,7 @@ impl<'a> CaseReader<'a> {
         if !self.is_usable(case, path) || content.is_none() && !self.is_usable(case, from) {
             return;
         }
+        // What stands in the file itself needs no file on disk.
         let place = match content {
             Some(_) => Some(FileLocation::Inline),
             None => self.lookup.find(from),
@@ -354,6 +356,7 @@ impl<'a> CaseReader<'a> {
 fn fixture_path_error(path: &str) -> Option<String> {
     // A drive letter or backslashes would mean different things on different systems.
     let windows = path.as_bytes().get(1) == Some(&b':') || path.contains('\\');
+    // A shell expands `~`; a file system has a folder of that name.
     if windows || path.starts_with('~') {
         return Some("not a relative path with `/`".to_owned());
     }
@@ -586,6 +589,8 @@ pub(super) fn deduplicate(demands: Vec<CaseDemand>) -> Vec<CaseDemand> {
                 // distinct checks.
                 Some(&at) => match (&kept[at].decider, &demand.decider) {
                     (earlier, later) if earlier == later => break,
+                    // A typed check says exactly what its author means, where a sentence has to be
+                    // interpreted.
                     (DemandDecider::Judge | DemandDecider::Rule(_), DemandDecider::Typed(_)) => {
                         kept[at].decider = demand.decider;
                         break;

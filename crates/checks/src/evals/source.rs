@@ -98,6 +98,7 @@ impl SourceText {
         match &self.lines {
             SourceLines::Line(line) => Some(*line),
             SourceLines::Parsed { text, before, found } => {
+                // Lines are needed for warnings only, and take a second parse.
                 let found = found.get_or_init(|| lines_of(text));
                 found.get(pointer).map(|line| line + before)
             }
@@ -159,6 +160,7 @@ fn toml_lines(text: &str) -> BTreeMap<String, usize> {
         if let Some(name) = line.strip_prefix('[') {
             let name = name.trim_matches(['[', ']', ' ']);
             section = name.split('.').map(|part| format!("/{}", part.trim())).collect();
+            // Of several `[[tables]]` of one name the first is as good a place as any.
             lines.entry(section.clone()).or_insert(number);
         } else if let Some((key, _)) = line.split_once('=') {
             let key = key.trim().trim_matches('"');

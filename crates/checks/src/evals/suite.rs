@@ -74,6 +74,7 @@ impl EvalsFile {
                 imported.files.insert(id.clone(), case.files.clone());
             }
             let runs = |line: &ShellLine| line.purpose != ShellUse::NeverRun;
+            // Permission matters only for cases that would run something.
             let rule = case.shell.iter().any(runs).then(|| rule(&id));
             if rule == Some(ShellPermission::Allowed) {
                 let lines = case.shell.iter().filter(|line| runs(line));
@@ -113,6 +114,7 @@ fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<
     let names = || skills.iter().filter_map(|name| CheckText::new(name.as_str()).ok());
     let mut checks: Vec<Check> =
         names().map(|name| Check::new(CheckKind::SkillLoaded(name))).collect();
+    // A prompt may name several skills, any of which is right.
     let check = match checks.len() {
         0 | 1 => checks.pop()?,
         _ => Check::new(CheckKind::Any(checks)),
@@ -210,9 +212,11 @@ fn untouched(case: &EvalCase, checks: &[Check]) -> Option<Check> {
     }
     let words = || commands.iter().flat_map(|command| command.run.words());
     let is_named =
+        // Longer words are files that a command brings along, and no lines of a shell.
         |file: &&EvalFile| words().any(|word| word.len() < 20_000 && names_file(word, &file.path));
     let mut paths: Vec<String> =
         case.files.iter().filter(is_named).map(|file| file.path.clone()).collect();
+    // An agent that changes what its repository is tested by changes what decides the case.
     paths.extend([".github/workflows", ".gitlab-ci.yml"].map(ToOwned::to_owned));
     paths.truncate(100);
     let globs = crate::check::PathGlobs::new(paths).ok()?;
@@ -224,6 +228,7 @@ fn untouched(case: &EvalCase, checks: &[Check]) -> Option<Check> {
 fn names_file(line: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     line.match_indices(path).any(|(at, _)| {
+        // `./tests/run.sh` names `tests/run.sh`, and `my-tests/run.sh` does not.
         let before = line[..at].trim_end_matches("./");
         !before.ends_with(is_part) && !line[at + path.len()..].starts_with(is_part)
     })

@@ -109,6 +109,7 @@ pub(super) fn check_of_form(skeleton: &SentenceSkeleton<'_>) -> Option<Check> {
 /// Forms about the text of the answer.
 fn answers() -> Vec<SentenceForm> {
     vec![
+        // Texts that the answer has or lacks.
         form("<answer>?<has> <noun>(?P<l><L>)<kind>", |s, f| said(s, f, "l", Amount::All)),
         form("<answer>?<has> (?:both |all of )?<noun>(?P<l><and>)<kind>", |s, f| {
             said(s, f, "l", Amount::All)
@@ -181,6 +182,7 @@ fn answers() -> Vec<SentenceForm> {
             |s, f| Some(json!({ "equals": spoken(s, f)? })),
         ),
         form("<answer>(?:starts|begins) with <noun>(?P<l><L>)", |s, f| {
+            // White space around an answer says nothing.
             Some(json!({"regex": format!("\\A\\s*{}", regex::escape(spoken(s, f)?))}))
         }),
         form("<answer>ends with <noun>(?P<l><L>)", |s, f| {
@@ -349,6 +351,7 @@ fn files() -> Vec<SentenceForm> {
             },
         ),
         form("(?:creates|writes|generates|produces) (?:either )?(?P<p><or>)", |s, f| {
+            // What was written may have been there before; what was created may not.
             let check = if f[0].starts_with("creates") { created } else { written };
             let paths = s.paths(f, "p")?;
             Some(json!({"any": paths.iter().map(|path| check(path)).collect::<Vec<_>>()}))
@@ -489,6 +492,7 @@ fn deeds() -> Vec<SentenceForm> {
         form(
             "(?:calls|uses|invokes) (?:the )?(?P<t><L>)(?: tool)? before (?:calling |using |the )?(?P<u><L>)(?: tool)?|(?:the )?(?P<v><L>) tool <was> (?:called|used|invoked) before (?:the )?(?P<w><L>)(?: tool)?",
             |s, f| {
+                // Without the word the two may be commands or files.
                 f[0].contains(" tool").then_some(())?;
                 let first = tool_name(s.first(f, &["t", "v"])?, f)?;
                 let second = tool_name(s.first(f, &["u", "w"])?, f)?;

@@ -404,13 +404,13 @@ const EDGE: f64 = 0.02;
 const LEAST: &str = "least";
 
 /// Returns the names of the features, in order.
-pub fn names(card: &Scorecard) -> Vec<String> {
+pub fn feature_names(card: &Scorecard) -> Vec<String> {
     let categories = card.categories.iter().map(|entry| entry.category.clone());
     categories.chain([LEAST.to_owned()]).collect()
 }
 
 /// Returns the features of a score card, or `None` if a category has no score.
-pub fn values(card: &Scorecard) -> Option<Vec<f64>> {
+pub fn feature_values(card: &Scorecard) -> Option<Vec<f64>> {
     let categories: Vec<f64> =
         card.categories.iter().map(|entry| Some(entry.score?.get())).collect::<Option<_>>()?;
     // A judge that gives verdicts asks no questions: its lowest score is used instead.
@@ -542,12 +542,12 @@ pub(super) mod tests {
     #[test]
     fn a_verdict_in_numbers() {
         let card = card([0.5, 1.0, 0.9, 0.2]);
-        let found = values(&card).unwrap();
-        assert_eq!(found.len(), names(&card).len());
+        let found = feature_values(&card).unwrap();
+        assert_eq!(found.len(), feature_names(&card).len());
         assert_eq!(found[0], 0.0);
         assert!((found[1] - (0.98_f64 / 0.02).ln()).abs() < 1e-12, "{found:?}");
         assert_eq!(found[4], found[3], "the lowest score is the greatest doubt");
-        assert_eq!(names(&card)[4], LEAST);
+        assert_eq!(feature_names(&card)[4], LEAST);
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl JudgeCalibration {
         let is_own = own.len() == labelled.len();
         let (mut predicted, mut broken) = (Vec::new(), 0_u32);
         for (name, status, steps) in cases {
-            match (status.pass(), fit::deciding_card(steps).and_then(fit::values)) {
+            match (status.pass(), fit::deciding_card(steps).and_then(fit::feature_values)) {
                 // A label is more reliable than a prediction.
                 _ if is_own && own.contains(name.as_str()) => {}
                 (Some(_), Some(values)) if values.len() == calibration.features.len() => {

@@ -76,6 +76,7 @@ pub fn find_journal_on(
     journals.sort();
     let minute = |id: &RunId| id.as_str().get(..MINUTE_LENGTH).map(str::to_owned);
     let newest = journals.last().and_then(|(id, _)| minute(id));
+    // Only these headers are read, however many journals the folder has.
     let rivals = journals.into_iter().filter(|(id, _)| minute(id) == newest);
     let by_start =
         rivals.map(|(_, path)| (header_on(disk, &path).map(|header| header.started_at), path));
@@ -150,6 +151,7 @@ pub fn recover_on(disk: Arc<dyn Disk>, path: &Path) -> Result<RecoveredRun, Jour
         match record.ok_or_else(|| damaged(line))? {
             // The last record of a case counts: the case was run again.
             RecoveredRecord::Case(case) => drop(cases.insert(case.index, *case)),
+            // In their order: a case may ask the same several times.
             RecoveredRecord::Call(call) => calls.push(call),
             RecoveredRecord::Resumed(_) | RecoveredRecord::Ended(_) => {}
             // A second header cannot be written by this program.

@@ -103,6 +103,7 @@ impl Journal {
     /// Like [`Journal::resume`], synced in this way.
     pub fn resume_with(recovered: RecoveredRun, sync: JournalSync) -> io::Result<Self> {
         let RecoveredRun { file, length, path, disk, .. } = recovered;
+        // Cuts off a record that was torn when the process died.
         file.set_len(length)?;
         let journal = Self::of(JournalState::new(disk, file, path, length), sync);
         journal.append(&JournalRecord::Resumed { at: selftest_clock::now() });
@@ -240,6 +241,7 @@ impl JournalState {
         // The folder may have been removed with its parents.
         let again = self.path.parent().map_or(Ok(()), |folder| self.disk.create_folder(folder));
         let again = again.and_then(|()| self.copy_to(&self.path));
+        // Somewhere is better than nowhere: the message at the end names the place.
         let (file, path) = if let Ok(file) = again {
             (file, self.path.clone())
         } else {
@@ -270,6 +272,7 @@ impl SharedJournal {
         // Encoded before the lock is taken.
         let line = frame::encode_record(record);
         let mut state = self.lock();
+        // A journal with a gap must not be resumed: nothing is written after the first fault.
         if state.fault.is_some() {
             return;
         }

@@ -124,6 +124,7 @@ impl Judge {
             JudgeMethod::Auto => {}
             method => return method,
         }
+        // A project may replace the prompts and have none for questions.
         if !library.digests().contains_key(probability::TEMPLATE) {
             return JudgeMethod::Verdict;
         }
@@ -155,6 +156,7 @@ impl Judge {
         let has_reference = evidence.case.grounds.reference.is_some();
         let unfit = self.fitness.as_ref().and_then(|known| known.unfit_reason_for(has_reference));
         // A measurement is of the judge.
+        // Before the judge's fitness: what form decides needs no judge.
         let certain = certain_verdict(evidence).filter(|_| !self.reads_all);
         let certain = certain.and_then(|certain| {
             Scorecard::certain(self.reader.rubric(), certain.is_right, &certain.why)
@@ -180,6 +182,7 @@ impl Judge {
                     pool(self.reader.rubric(), &samples).unwrap_or_else(no_common_scores)
                 }
                 JudgeMethod::Decision => self.questions(library, evidence, true, &mut calls).await,
+                // `method` never returns `auto`.
                 JudgeMethod::Probability | JudgeMethod::Auto => {
                     self.questions(library, evidence, false, &mut calls).await
                 }
@@ -239,6 +242,7 @@ impl Judge {
             Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
         };
         let most = self.settings.max_neither;
+        // Such a model did not answer the question, however clear the rest of its probabilities is.
         if let Some(vague) = said.iter().find(|answer| answer.neither > most) {
             let detail = format!(
                 "neither yes nor no with a probability of {:.2} to `{}`; judge.max_neither is {most}",
@@ -274,6 +278,7 @@ impl Judge {
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let model = &*self.model;
+        // What has no weight would cost calls and change nothing.
         let counts = |by: ReadingKind| self.reads_all || scale.weights.contains_key(&by);
         let reads_likelihoods = !decides && self.reads_likelihoods(library);
         let mut said = Vec::new();

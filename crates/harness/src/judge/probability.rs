@@ -46,6 +46,7 @@ const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
 impl QuestionAnswer {
     /// Creates the answer of a rule that found something, 0 to 1.
     pub(super) fn by_rule(question: JudgeQuestion, by: ReadingKind, found: f64) -> Self {
+        // A fault that was not found is neutral, and no point in favour of the answer.
         let relative = if by.speaks_for_answer() { found } else { -found };
         let raw = if by.speaks_for_answer() { found } else { 1.0 - found };
         Self { question, by, raw, neither: 0.0, relative }
@@ -240,6 +241,7 @@ impl QuestionAsker {
         let reference = evidence.case.grounds.reference.as_deref();
         let key = json!([request.system, request.user, texts, reference]);
         let key = digest::json_sha256_hex(key);
+        // Repeats of a case share its baseline, which costs as many calls as two or three answers.
         let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(anchors) = known {
             return Ok(anchors);
@@ -263,6 +265,8 @@ impl QuestionAsker {
                 *anchor = f64::midpoint(*anchor, said.log_odds());
             }
         }
+        // The lock is not held while the model is asked. Two answers to one request may both ask;
+        // the results are the same.
         let mut all = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(key, anchors.clone());
         Ok(anchors)
@@ -451,6 +455,7 @@ fn split_at_markers(mut text: String) -> (String, Vec<usize>) {
     for mark in MARKS {
         let begun = cuts.last().copied().unwrap_or(0);
         let at = text[begun..].match_indices(mark).map(|(at, _)| begun + at);
+        // A marker in the middle of a line is text of somebody else.
         let at = at.into_iter().find(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');
         if let Some(at) = at {
             text.replace_range(at..at + mark.len(), "");

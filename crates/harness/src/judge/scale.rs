@@ -141,6 +141,8 @@ impl ProbabilityScale {
             // Without a question of its own, a category has the answers to all.
             let has_own = all.clone().any(|answer| is_own(&answer));
             let own = all.filter(|answer| !has_own || is_own(answer));
+            // The mean and not the sum: a case with many expectations is not surer than one with
+            // two.
             mean(&own.map(|answer| self.log_odds_of(answer)).collect::<Vec<_>>())
         };
         if self.weights.is_empty() {
@@ -156,6 +158,7 @@ impl ProbabilityScale {
                 None => {}
             }
         }
+        // Rules must not stand in for a model that was meant to be asked.
         let models = self.weights.keys().filter(|kind| !kind.is_rule());
         let is_read = models.clone().any(|kind| of(*kind).is_some());
         (models.count() == 0 || is_read).then_some(sum)
@@ -217,6 +220,7 @@ pub fn cross_validated(
     let mut cases: Vec<&str> = all.iter().map(|row| row.case).collect();
     cases.dedup();
     let mut scored = Vec::with_capacity(all.len());
+    // By case: answers to one request share their wording, and would tell on each other.
     let fold_of = |row: &KnownRow<'_>| {
         cases.iter().position(|case| *case == row.case).unwrap_or_default() % FOLDS
     };

@@ -132,6 +132,8 @@ impl CaseRun {
                 if !changed.is_empty() {
                     sandbox.state = SandboxState::Tainted;
                 }
+                // A forbidden deed outweighs the failure that it may have led to, and a changed
+                // project outweighs both.
                 if !sandbox.forbidden.is_empty() {
                     let forbidden = sandbox.forbidden.clone();
                     self.draft.interruption = Some(Interruption::Forbidden(forbidden));
@@ -180,6 +182,7 @@ impl CaseRun {
         self.draft.checks = rejudge::checks(stored);
         match (&stored.case, rejudge::missing_evidence(stored)) {
             (Some(case), None) => self.judge_steps(case).await,
+            // Its checks decide it without what is missing.
             (Some(case), Some(_)) if !case.needs_judge() => {}
             (_, why) => {
                 let why = why.unwrap_or_default();
@@ -212,6 +215,7 @@ impl CaseRun {
 
     /// Judges every step, unless a failed check has already decided the case.
     async fn judge_steps(&mut self, case: &GeneratedCase) {
+        // A failed check decides the case; a judge's call could not change it.
         let decided = self.draft.first_check_with(CheckOutcome::Failed).is_some();
         if case.needs_judge() && !decided {
             for number in self.draft.first_judged_step()..self.draft.steps.len() {
@@ -249,6 +253,7 @@ impl CaseRun {
             let check = Check::new(CheckKind::Command(command.clone()));
             let finding = check::decide(&check, &observation);
             if finding.outcome != CheckOutcome::Held {
+                // The agent never had its chance, so that the case cannot fail.
                 let finding = CheckFinding { outcome: CheckOutcome::Undecided, ..finding };
                 self.draft.checks.push(CheckResult { check: format!("set-up `{line}`"), finding });
                 return Ok(false);
@@ -441,6 +446,7 @@ impl CaseRun {
         }
         let named: Vec<String> =
             check::needed_paths(checks).into_iter().map(ToOwned::to_owned).collect();
+        // Before the commands of checks run, which may write to the copy as well.
         let (files, workspace) = match &mut self.session {
             Some(session) => (session.files(&named).await, session.workspace().map(Path::to_owned)),
             None => (None, None),
@@ -473,6 +479,7 @@ impl CaseRun {
     /// made is part of its answer.
     async fn written_files(&mut self) -> Vec<FileExcerpt> {
         let Some(session) = &mut self.session else { return Vec::new() };
+        // The first report lists the files, the second one reads those that count.
         let Some(changes) = session.files(&[]).await else { return Vec::new() };
         let names = changes.created.iter().chain(&changes.changed).take(MAX_JUDGED_FILES);
         let names: Vec<String> = names.cloned().collect();
@@ -572,6 +579,7 @@ async fn open(
 /// Returns the interruption for an unavailable model. All cases report the same reason once its
 /// server was given up.
 fn unavailable(runner: &Runner, why: String) -> Interruption {
+    // The first server that was given up is the cause. What failed later follows from it.
     Interruption::ModelUnavailable(runner.outages.first().unwrap_or(why))
 }
 
@@ -600,6 +608,8 @@ async fn within_time_left<T>(
     outages: &Outages,
 ) -> (Result<T, Interruption>, u64) {
     let started = Instant::now();
+    // The inner limit lets a call that waits for its server give up in time, with a reason. The
+    // outer one drops any call.
     let result = tokio::time::timeout(*left, guarded::within_deadline(*left, call)).await;
     let spent = started.elapsed();
     *left = left.saturating_sub(spent);

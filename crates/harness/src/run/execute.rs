@@ -68,6 +68,7 @@ impl RunOptions {
     /// sequential calls do not finish together, and slots that finish first would stay empty.
     /// Returns 0 if the run may end early, because an unused prompt would appear in no report.
     fn prefetch_count(&self, cases: usize, concurrency: usize) -> usize {
+        // A prompt that is generated ahead is wasted if its case never runs.
         let may_end_early = self.fail_fast || self.limits != RunLimits::default();
         let is_worth_it = concurrency > 1 && cases > concurrency;
         if is_worth_it && !may_end_early { concurrency } else { 0 }
@@ -286,6 +287,8 @@ impl<'a> RunExecution<'a> {
         let mut cases = stream::iter(cases).buffer_unordered(concurrency);
         while let Some(case) = cases.next().await {
             let Some(case) = case else { continue };
+            // Whether the failure stands is known only after its retries; until then nothing new
+            // starts.
             let is_miss = course.fail_fast && course.gate.is_miss(&case);
             results.add(case);
             // Cases in flight still finish. Their answers are paid for already.
@@ -334,6 +337,7 @@ impl<'a> RunExecution<'a> {
             && results.spending.reached_limit(Instant::now()).is_none()
         {
             let all: Vec<&CaseResult> = results.cases.iter().map(|case| &**case).collect();
+            // Asked again after each round: a retry may leave a case open or open another one.
             let ids: BTreeSet<String> = gate.to_confirm(&all, all_ran).into_iter().collect();
             let mut positions: Vec<(usize, PlannedCase)> = Vec::new();
             for id in &ids {
@@ -381,6 +385,7 @@ impl<'a> RunExecution<'a> {
         if is_over || self.runner.judge.is_none() {
             return Vec::new();
         }
+        // Behind the indices of all cases and retries, from which seeds derive.
         let last = results.plan.iter().map(|planned| planned.index).max().unwrap_or_default();
         let trials = anchors
             .iter()
@@ -407,6 +412,7 @@ impl<'a> RunExecution<'a> {
         for case in &results {
             summary.add(case);
         }
+        // Ctrl-C explains what is missing better than a limit, and a limit better than an outage.
         let ending = match (*self.cancel.borrow(), &limit) {
             (true, _) => RunEnding::Interrupted,
             (false, Some(_)) => RunEnding::LimitReached,

@@ -272,6 +272,7 @@ impl Generator {
         let named = own.excerpts.iter().cloned();
         let named =
             ExcerptSources::new(named.map(|one| SourceFile { path: one.path, text: one.text }));
+        // A scenario that names files is about these, and about no other file of the project.
         let sources = if named.is_empty() { &self.material.sources } else { &named };
         let kind = ScenarioKind::of(scenario);
         let is_new = |prompt: &str| !self.is_repeated(prompt);
@@ -404,6 +405,7 @@ impl Generator {
         if let Some(why) = rejection::rejection_reason(&reply.prompt, &shown) {
             return Err(UnusableReplyError(why));
         }
+        // The judge reads the hints: about another text they would fail a right answer.
         if let Some(mark) = rejection::find_copied_mark(&reply.hints, &told.marks) {
             return Err(UnusableReplyError(format!("the hints copy an example: {mark}")));
         }
@@ -473,6 +475,7 @@ impl PromptInstructions {
         let excerpt = &attempt.passage.excerpt.text;
         let (mut instructions, has_excerpt) = without(&all, excerpt);
         if let Some(form) = attempt.form {
+            // The request should repeat the form that it was told.
             instructions = instructions.replace(&form.phrase(), "\n");
         }
         // A project's own template may show no examples, and a project may share a topic with one
@@ -481,6 +484,7 @@ impl PromptInstructions {
         let is_shown = |mark: &&str| memmem::find(all.as_bytes(), mark.as_bytes()).is_some();
         let marks = marks.filter(is_shown).map(ExampleMark::new);
         let mut marks: Vec<ExampleMark> = marks.collect();
+        // A word that the excerpt has itself betrays no copy.
         while let Some(known) = rejection::find_copied_mark(excerpt, &marks).map(str::to_owned) {
             marks.retain(|mark| mark.text() != known);
         }
@@ -562,6 +566,8 @@ impl GenerationTry {
                 Some("The answer says that it cannot be done.".to_owned())
             }
             kind => {
+                // The harness adds the form to the requests of its own scenarios, and leaves those
+                // of users as written.
                 let is_asked = |form: &AnswerForm| {
                     kind != ScenarioKind::Other(TaskStatus::Complete)
                         || form.is_requested_in(&reply.prompt)
@@ -625,12 +631,14 @@ impl GenerationTry {
 /// verdict.
 pub fn read_reply(reply: &str) -> Result<GeneratedReply, UnusableReplyError> {
     let trimmed = reply.trim();
+    // Servers without support for schemas leave the model to wrap its JSON.
     let unfenced = trimmed
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
         .map_or(trimmed, |rest| rest.strip_prefix("json").unwrap_or(rest).trim());
     let read = match serde_json::from_str::<GeneratedReply>(unfenced) {
         Ok(read) => read,
+        // A project's own template may ask for the text form.
         Err(_) => read_marked_text(trimmed).ok_or_else(|| {
             let start = selftest_text::one_line(reply, 120);
             UnusableReplyError(format!("not a prompt with hints: {start}"))

@@ -112,6 +112,7 @@ impl ExcerptSources {
                 (!passages.is_empty()).then_some((prose, passages))
             })
             .partition(|(prose, _)| *prose);
+        // Sentences of code and data are comments and values, about which few questions make sense.
         let chosen = if prose.is_empty() { other } else { prose };
         Self { files: chosen.into_iter().map(|(_, passages)| passages).collect() }
     }
@@ -136,6 +137,7 @@ impl ExcerptSources {
         let of_file = |file: &Vec<SourcePassage>| {
             let named = |passage: &SourcePassage| passage.starting_words();
             let starts: Vec<Option<String>> = file.iter().map(named).collect();
+            // Two sections of the same name cannot be told apart by a request.
             let is_unique = |start: &Option<String>| {
                 start.is_some() && starts.iter().filter(|other| *other == start).count() == 1
             };
@@ -147,6 +149,7 @@ impl ExcerptSources {
         };
         let files: Vec<Vec<SourcePassage>> = self.files.iter().map(of_file).collect();
         let files: Vec<_> = files.into_iter().filter(|sections| !sections.is_empty()).collect();
+        // The file first and then its section: a long file must not take all cases.
         let sections = draw.pick(&files)?;
         // Sections are sorted, so the first half contains the more concrete ones.
         draw.pick(&sections[..sections.len().div_ceil(2)]).cloned()
@@ -196,6 +199,7 @@ pub fn file_excerpt(source: &SourceFile) -> FileExcerpt {
 /// space.
 pub fn find_quote(text: &str, quote: &str) -> Option<String> {
     let (text, whole) = (normalise_spaces(text), normalise_spaces(quote));
+    // Models put quotation marks around what they quote.
     let bare = whole.trim_matches(['"', '“', '”']).to_owned();
     [whole, bare].into_iter().find(|quote| is_telling(quote) && text.contains(quote))
 }
@@ -251,6 +255,7 @@ fn end_of(lines: &[&str], start: usize, prose: bool) -> usize {
     let (mut end, mut size, mut blank) = (start, 0, None);
     for (at, line) in lines.iter().enumerate().skip(start).take(MAX_LINES) {
         size += line.chars().count() + 1;
+        // A short section is shown with the one after it, so that there is enough to ask about.
         let next_section = at >= start + ENOUGH_LINES && heading_of(line, prose).is_some();
         if size > MAX_CHARS || next_section {
             break;
@@ -275,6 +280,7 @@ fn concreteness(passage: &SourcePassage) -> usize {
     let of_quote = |quote: &String| {
         let number = quote.contains(|c: char| c.is_ascii_digit());
         let name = quote.contains('`') || quote.contains('/');
+        // Numbers and names have one right value, which both a check and a judge can look up.
         1 + usize::from(number) * 3 + usize::from(name) * 2
     };
     passage.quotes.iter().map(of_quote).sum()

@@ -82,6 +82,7 @@ impl SeenAnswer {
                     let decoding = [decoding, &[TextChange::JoinedParts]].concat();
                     Self::read(&texts.concat(), &other.to_string(), &decoding)
                 }
+                // Any other JSON may be the answer itself.
                 None => Self::of(&other.to_string(), decoding),
             },
         }
@@ -127,6 +128,7 @@ impl SeenAnswer {
                 return Self::Unfinished(format!("the text ends within its thinking: {start}"));
             }
         };
+        // Thoughts without anything after them are an empty answer.
         if is_blank(&text) {
             return Self::Empty;
         }

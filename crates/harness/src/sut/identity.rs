@@ -79,6 +79,7 @@ impl IdentityHasher {
         if self.files > MAX_FILES {
             return Err(too_large());
         }
+        // Follows links: what a program loads is the target.
         let found = fs::metadata(path).map_err(unreadable)?;
         if found.is_dir() {
             let entries = fs::read_dir(path).map_err(unreadable)?;
@@ -127,6 +128,7 @@ impl IdentityHasher {
     /// hash the same bytes.
     fn part(&mut self, name: &[u8], content: &[u8]) {
         for part in [name, content] {
+            // With the length in front, `ab` + `c` and `a` + `bc` have different digests.
             self.hash.update((part.len() as u64).to_le_bytes());
             self.hash.update(part);
         }

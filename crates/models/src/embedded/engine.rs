@@ -109,6 +109,7 @@ impl<'model> InferenceEngine<'model> {
         context_tokens: u32,
     ) -> Result<Self, ModelError> {
         let limit = match model.trained_context() {
+            // A file may leave it out.
             0 => context_tokens,
             trained => trained.min(context_tokens),
         };
@@ -173,6 +174,7 @@ impl<'model> InferenceEngine<'model> {
                 None => self.first_token(prompt, interrupt),
             };
         }
+        // Above 0: the prompt was compared with the limit.
         let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
         let mut sampler = TokenSampler::new(&request.sampling);
         let is_bounded =
@@ -245,6 +247,7 @@ impl<'model> InferenceEngine<'model> {
         let likeliest = TOP_TOKENS.min(tokens.len().saturating_sub(1));
         tokens.select_nth_unstable_by(likeliest, |a, b| chance(b).total_cmp(&chance(a)));
         tokens.truncate(likeliest);
+        // A judge reads yes and no even if neither is among the likeliest.
         tokens.extend(&*answers);
         // Ties are broken by token, so that results repeat.
         tokens.sort_unstable_by(|a, b| chance(b).total_cmp(&chance(a)).then(a.cmp(b)));
@@ -349,6 +352,8 @@ impl<'model> InferenceEngine<'model> {
         let all: Vec<usize> = self.lanes.iter().map(same).collect();
         let (at, same) = match all.iter().enumerate().max_by_key(|(_, same)| **same) {
             Some((at, same)) if *same > 1 => (at, *same),
+            // The rubric alone is no reason to take a lane from another conversation: its state is
+            // cached.
             _ => (self.free_lane(), 0),
         };
         let lane = self.lanes.remove(at);
@@ -367,6 +372,7 @@ impl<'model> InferenceEngine<'model> {
                 self.lanes.push(ContextLane { context, segments: Vec::new() });
             }
         }
+        // The last lane is the one that was not used for longest.
         self.lanes.len() - 1
     }
 

@@ -51,6 +51,7 @@ pub(in crate::check) fn transcript(
     seen: &CheckObservation<'_>,
 ) -> FactStatement {
     let shown = quote_name(pattern.as_str());
+    // Earlier answers are part of the transcript, though other checks look at the last one only.
     let said = seen.answers.iter().copied().chain([seen.output]);
     let answers = pattern.find_in(said);
     if let Ok(Some(found)) = answers {
@@ -125,6 +126,7 @@ fn call_matches(
 ) -> Result<bool, PatternSearchError> {
     if let Some(pattern) = &wanted.matches {
         let whole = call.arguments.to_string();
+        // The JSON text for patterns about keys, and each string without its escapes.
         let mut texts = vec![whole.as_str()];
         collect_texts(&call.arguments, 0, &mut texts);
         if pattern.find_in(texts)?.is_none() {

@@ -24,6 +24,7 @@ const MAX_COMPARED: usize = 20_000;
 const MAX_BLOCKS: usize = 20;
 
 pub(in crate::check) fn contains(text: &CheckText, seen: &CheckObservation<'_>) -> FactStatement {
+    // The answer was normalised when it came; the text has to have the same form.
     if seen.output.contains(&*normalise(text.as_str()).text) {
         FactStatement::new(true, format!("the answer contains {}", quote_text(text.as_str())))
     } else {
@@ -195,7 +196,11 @@ fn decide_value(check: &JsonCheck, whole: &Value) -> FactStatement {
 /// Compares two JSON values, treating `3` and `3.0` as the same number.
 pub(in crate::check) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        // 1 and 1.0 are equal. Whole numbers are compared as such: long ids that differ are equal as
+        // floating-point numbers.
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64()
+        }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
         }

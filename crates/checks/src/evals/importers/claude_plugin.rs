@@ -102,6 +102,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         // What a grader checks is stated by the graders; this only describes it.
         root.describes(&["expected_outcome"]);
         refused = read_run(&root, &mut case, reader).or(refused);
+        // The innermost statement wins: `execution` over the file, the file over the prompt's head.
         if let Some(execution) = root.fields("execution") {
             if let Some(text) = execution.text("prompt") {
                 text.clone_into(&mut case.prompt);
@@ -185,6 +186,7 @@ fn scaffold(script: &str, case: &mut EvalCase, reader: &CaseReader<'_>) -> Optio
         Some(Err(why)) => return Some(format!("its scaffold script `{shown}`: {why}")),
         Some(Ok(text)) => text,
     };
+    // A set-up is run as text in the folder of the case, where the script's neighbours are missing.
     let around = ["$0", "${0", "BASH_SOURCE", "CLAUDE_PLUGIN_ROOT"];
     if let Some(name) = around.iter().find(|name| text.contains(**name)) {
         return Some(format!("its scaffold script `{shown}` reads files beside itself ({name})"));

@@ -49,6 +49,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     if let ([only], None) = (required.as_slice(), &reader.file.skill) {
         reader.file.skill = Some((*only).to_owned());
     }
+    // The harness puts the skill under test before the agent, and no other one.
     let missing = (required.len() > 1).then(|| {
         let others = terminal(&required.join(", "), 200);
         format!("it needs more than the skill under test: required_skills: {others}")
@@ -115,6 +116,7 @@ fn read_case(
     };
     let mut refused = prompt.is_none().then(|| "it has no prompt".to_owned());
     let key = if form == Form::Scenario { "setup" } else { "environment" };
+    // The set-up of the file comes first, and that of the case may add to it.
     if let Some(setting) = root.fields(key) {
         refused = read_setting(&setting, &mut case, reader).or(refused);
     }
@@ -201,6 +203,7 @@ fn read_setting(
     if setting.get("copy_test_files").and_then(Value::as_bool) == Some(true) {
         for name in reader.lookup.list("", FileLocation::Evals) {
             let name = name.trim_end_matches('/');
+            // The suite itself is an answer key.
             if !name.starts_with("eval.") && !name.ends_with(".eval.yaml") {
                 reader.file_of(case, name, Some(name), None);
             }
@@ -265,6 +268,8 @@ fn read_grader(grader: &Fields<'_>, case: &mut EvalCase) {
             json!({"all": [{"file_exists": path},
                 {"not": {"file_matches": {"path": path, "pattern": pattern}}}]})
         }),
+        // The exit code of an agent is not observed as such: an answer without an error stands for
+        // it.
         "exit_success" | "completed" => {
             Some(json!({"all": [{"regex": "\\S"}, {"not": {"status": "ERROR"}}]}))
         }
@@ -317,8 +322,11 @@ fn read_command(config: &Fields<'_>, case: &mut EvalCase) {
         }
     };
     let mut check = json!({ "run": run });
-    let code = config.get("expected_exit_code").and_then(Value::as_u64);
-    check["exit_code"] = json!(code.unwrap_or(0));
+    let Some(code) = config.get("expected_exit_code").map_or(Some(0), Value::as_u64) else {
+        case.demands.push(CaseDemand::unknown(line, "its exit code is not a number"));
+        return;
+    };
+    check["exit_code"] = json!(code);
     if let Some(limit) = config.first(&["timeout", "command_timeout"]) {
         check["timeout_seconds"] = json!(seconds(limit.1));
     } else {
@@ -367,6 +375,7 @@ fn split(text: &str) -> Vec<String> {
             '\\' if rest.peek() == Some(&'"') => word.extend(rest.next()),
             '"' => (quoted, open) = (!quoted, true),
             c if c.is_whitespace() && !quoted => {
+                // `""` is an empty word.
                 if open || !word.is_empty() {
                     words.push(std::mem::take(&mut word));
                 }

@@ -525,9 +525,12 @@ fn command(
         let why = format!("its command reads ${name}, which only coder_eval sets");
         return case.demands.push(CaseDemand::unknown(words, &why));
     }
+    let Some(code) = fields.get("expected_exit_code").map_or(Some(0), Value::as_u64) else {
+        return case.demands.push(CaseDemand::unknown(words, "its exit code is not a number"));
+    };
     let mut check = json!({
         "run": ["sh", "-c", line],
-        "exit_code": fields.get("expected_exit_code").and_then(Value::as_u64).unwrap_or(0),
+        "exit_code": code,
         "timeout_seconds": fields.get("timeout").and_then(Value::as_f64).unwrap_or(30.0),
     });
     if let Some(text) = filled("expected_stdout") {

@@ -1,4 +1,4 @@
-//! Demanded calls of tools, with their arguments.
+//! Demanded calls of tools and commands, with their arguments and exit codes.
 
 use super::*;
 
@@ -88,4 +88,33 @@ fn calls_of_tools_keep_their_arguments() {
     ] });
     let file = parse(&json!({ "evals": [case] }).to_string());
     assert_eq!(decided(&file), ["unknown its arguments are no mapping"]);
+}
+
+#[test]
+fn an_exit_code_that_is_no_number_is_not_taken_for_0() {
+    for (code, is_known) in [
+        (json!(3), true),
+        (json!(null), true),
+        (json!("non-zero"), false),
+        (json!("1"), false),
+        (json!(-1), false),
+    ] {
+        let command = json!({ "type": "cmd", "cmd": "make", "expect_exit": code });
+        let case = json!({ "id": 1, "prompt": "Go.", "assertions": [command] });
+        let file = parse(&json!({ "evals": [case] }).to_string());
+        let decider = &file.cases[0].demands[0].decider;
+        assert_eq!(decider.check().is_some(), is_known, "{code}: {decider:?}");
+        let dotnet = format!(
+            "scenarios:\n- name: a\n  prompt: Go.\n  assertions:\n  - type: run_command\n    command: make\n    expected_exit_code: {code}\n"
+        );
+        let file = read("eval.yaml", dotnet.as_bytes(), &()).unwrap();
+        let decider = &file.cases[0].demands[0].decider;
+        assert_eq!(decider.check().is_some(), is_known, "{code}: {decider:?}");
+        let uipath = format!(
+            "task_id: a\ninitial_prompt: Go.\nsuccess_criteria:\n- type: run_command\n  command: make\n  expected_exit_code: {code}\n"
+        );
+        let file = read("a.yaml", uipath.as_bytes(), &()).unwrap();
+        let decider = &file.cases[0].demands[0].decider;
+        assert_eq!(decider.check().is_some(), is_known, "{code}: {decider:?}");
+    }
 }

@@ -71,6 +71,8 @@ impl<'a> Grounds<'a> {
     fn of(evidence: &'a JudgeEvidence) -> Self {
         let reference = evidence.case.grounds.reference.as_deref();
         let known = Known::of(evidence);
+        // The reference proves nothing about itself: a value in it may be one of several right
+        // ones.
         let texts = known.all().filter(|text| Some(*text) != reference);
         Self { request: known.request, lines: texts.flat_map(str::lines).collect() }
     }
@@ -285,6 +287,7 @@ fn compare_commands(
         return Some(PlainComparison::Same("the command is that of the reference"));
     }
     let mut different = known.iter().zip(&said).filter(|(known, said)| known != said);
+    // With two differences the command may be another way to the same end.
     let ((one, other), None) = (different.next()?, different.next()) else { return None };
     let is_other = known.len() == said.len() && are_other_names(one, other, grounds);
     is_other.then(|| PlainComparison::Differs(format!("it has `{other}`, not `{one}`")))
@@ -329,6 +332,7 @@ fn compare_values(reference: &str, output: &str, grounds: &Grounds<'_>) -> Optio
     let (reference, output) = (bare(reference), bare(output));
     let differs = || PlainComparison::Differs(format!("it is {output}, not {reference}"));
     if let (Some(known), Some(said)) = (PlainNumber::read(&reference), PlainNumber::read(&output)) {
+        // `20 s` and `20` or `0.3 min` are left to a judge.
         if !same_unit(known.unit, said.unit) {
             return None;
         }
@@ -396,6 +400,7 @@ fn compare_calls(
         matches!(compare_value(wanted, made, "", grounds), DataComparison::Same)
     };
     wanted.retain(|(name, arguments)| {
+        // Calls are compared as a set: their order is not part of the reference.
         let same = made.iter().position(|(own, made)| own == name && is_same(arguments, made));
         same.map(|at| made.swap_remove(at)).is_none()
     });

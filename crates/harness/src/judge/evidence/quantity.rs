@@ -327,6 +327,8 @@ fn ascii_digits(number: &str) -> String {
 /// Returns every quantity of a text, in order.
 pub(super) fn quantities(text: &str) -> Vec<Quantity> {
     let mut found = Vec::new();
+    // The longest and surest readings come first, and take their place in the text: numbers of a
+    // list are none, a date is no three numbers, a time no two.
     let mut taken: Vec<Range<usize>> = ITEM.find_iter(text).map(|item| item.range()).collect();
     let is_free = |taken: &[Range<usize>], range: &Range<usize>| {
         taken.iter().all(|other| other.end <= range.start || range.end <= other.start)
@@ -380,6 +382,7 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
         if is_inside || !is_free(&taken, &range) {
             continue;
         }
+        // The sign may stand in front, where other units never do.
         let money = before.and_then(|c| match c {
             '$' | '€' | '£' => Some((Dimension::Money(c), 1.0)),
             _ => None,

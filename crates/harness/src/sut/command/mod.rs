@@ -333,7 +333,7 @@ impl CommandSetup {
     /// Resolves the addresses that the program may connect to and grants them, if the sandbox can
     /// enforce this.
     async fn grant_addresses(&self, policy: &mut SandboxPolicy) -> Result<(), SutError> {
-        let reach = self.host.facts.names.resolve(&self.settings.addresses).await?;
+        let reach = self.host.facts.names.resolve(&self.settings.addresses, self.section).await?;
         if self.host.standing().is_ok_and(SandboxSupport::can_restrict_addresses) {
             policy.addresses = reach.addresses;
             policy.hosts = reach.hosts;
@@ -568,14 +568,18 @@ struct ResolvedAddresses {
 struct NameCache(Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>);
 
 impl NameCache {
-    /// Resolves these addresses. The error is for an unknown name.
-    async fn resolve(&self, addresses: &[HostPort]) -> Result<ResolvedAddresses, SutError> {
+    /// Resolves these addresses of a section of the configuration. The error is for an unknown name.
+    async fn resolve(
+        &self,
+        addresses: &[HostPort],
+        section: &str,
+    ) -> Result<ResolvedAddresses, SutError> {
         let mut reach = ResolvedAddresses::default();
         for HostPort { host, port } in addresses {
             let found = match host {
                 TargetHost::Ip(ip) => vec![*ip],
                 TargetHost::Name(name) => {
-                    let found = self.look_up(name).await?;
+                    let found = self.look_up(name, section).await?;
                     let hosts = found.iter().map(|ip| (name.clone(), *ip));
                     let hosts: Vec<_> = hosts.filter(|it| !reach.hosts.contains(it)).collect();
                     reach.hosts.extend(hosts);
@@ -587,7 +591,7 @@ impl NameCache {
         Ok(reach)
     }
 
-    async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, SutError> {
+    async fn look_up(&self, name: &str, section: &str) -> Result<Vec<IpAddr>, SutError> {
         if name == "localhost" {
             // Programs such as curl resolve it without DNS, to both addresses.
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
@@ -598,7 +602,7 @@ impl NameCache {
             return Ok(known.clone());
         }
         let failed = |why: String| SutError::NotStarted {
-            what: format!("cannot look up `{name}`, of sut.command.addresses: {why}"),
+            what: format!("cannot look up `{name}`, of {section}.addresses: {why}"),
             hint: Some("correct the name, or see to it that this machine knows it".to_owned()),
         };
         // The port is irrelevant.
@@ -655,7 +659,7 @@ mod tests {
     async fn names_are_looked_up_and_addresses_are_not() {
         let names = NameCache::default();
         let listed = ["192.0.2.7:443", "localhost:11434", "localhost:80", "[::ffff:192.0.2.8]:1"];
-        let reach = names.resolve(&listed.map(address)).await.unwrap();
+        let reach = names.resolve(&listed.map(address), COMMAND_SECTION).await.unwrap();
         assert!(reach.addresses.contains(&"192.0.2.7:443".parse().unwrap()));
         assert!(reach.addresses.contains(&"192.0.2.8:1".parse().unwrap()));
         for local in ["127.0.0.1:11434", "[::1]:11434", "127.0.0.1:80", "[::1]:80"] {
@@ -670,9 +674,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_nobody_knows_is_an_error_that_names_it() {
-        let error = NameCache::default().resolve(&[address("no-such-name.invalid:443")]).await;
+        let error =
+            NameCache::default().resolve(&[address("no-such-name.invalid:443")], ACP_SECTION).await;
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("no-such-name.invalid") && error.contains("addresses"), "{error}");
+        assert!(
+            error.contains("no-such-name.invalid") && error.contains("sut.acp.addresses"),
+            "{error}"
+        );
     }
 
     #[test]

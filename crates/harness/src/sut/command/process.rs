@@ -25,6 +25,9 @@ pub(super) const TOTAL_LIMIT: usize = 8 << 20;
 /// Number of bytes of stderr to keep from its start, and from its end.
 const MAX_STDERR_PART: usize = 16 * 1024;
 
+/// Length of a line of stderr that is left out as a whole rather than cut.
+const MAX_STDERR_LINE: usize = 4 * 1024;
+
 /// Maximum time for the supervisor to stop a process tree.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -282,11 +285,17 @@ impl StderrBuffer {
         if self.first.is_empty() {
             return None;
         }
-        let mut bytes = self.first.clone();
+        let (mut bytes, mut start) = (self.first.clone(), 0);
         if self.left_out > 0 {
-            bytes.extend_from_slice(format!("\n… [{} bytes left out]\n", self.left_out).as_bytes());
+            // Both parts end at a line if one is near: a key that the gap cuts would not be redacted.
+            let is_break = |byte: &u8| *byte == b'\n';
+            let dropped = bytes.iter().rev().take(MAX_STDERR_LINE).position(is_break).unwrap_or(0);
+            bytes.truncate(bytes.len() - dropped);
+            start = self.last.iter().take(MAX_STDERR_LINE).position(is_break).map_or(0, |at| at + 1);
+            let left_out = self.left_out + dropped + start;
+            bytes.extend_from_slice(format!("\n… [{left_out} bytes left out]\n").as_bytes());
         }
-        bytes.extend(&self.last);
+        bytes.extend(self.last.range(start..));
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -396,5 +405,20 @@ mod tests {
         assert!(text.len() < 2 * MAX_STDERR_PART + 100, "{}", text.len());
         assert!(text.contains("bytes left out"));
         assert_eq!(tail.last_line().unwrap(), "last");
+    }
+
+    #[test]
+    fn what_is_left_out_cuts_no_line() {
+        let line = format!("key {}\n", "k3y-".repeat(30));
+        let mut tail = StderrBuffer::default();
+        for _ in 0..1000 {
+            tail.push(line.as_bytes());
+        }
+        let text = tail.text().unwrap();
+        let cut = |one: &&str| one.contains("k3y") && *one != line.trim_end();
+        assert_eq!(text.lines().find(cut), None);
+        let note = text.lines().find(|one| one.contains("left out")).unwrap();
+        let left_out: usize = note.split(['[', ' ']).find_map(|word| word.parse().ok()).unwrap();
+        assert_eq!(left_out + text.len() - note.len() - 2, 1000 * line.len());
     }
 }

@@ -161,6 +161,7 @@ fn answer(library: &Library, said: &[String]) -> ExampleAnswer {
     let Some((first, replies)) = said.split_first() else {
         return ExampleAnswer::question("What would you like to know?");
     };
+    // The reply states the structure that the agent asked for.
     if !replies.is_empty() && is_about_structure(first) {
         return restructured(library, first);
     }

@@ -152,6 +152,7 @@ impl Library {
         let exact = self.files.iter().find(|file| file.path == path);
         exact.or_else(|| {
             let end = format!("/{path}");
+            // An ambiguous name is none: the agent asks back rather than to guess.
             let mut found = self.files.iter().filter(|file| file.path.ends_with(&end));
             found.next().filter(|_| found.next().is_none())
         })
@@ -174,6 +175,7 @@ impl Library {
             }
         }
         let (shared, sentence) = best?;
+        // One shared word is a coincidence in a project of any size.
         (shared >= 2 && 2 * shared > wanted.len()).then_some(sentence)
     }
 }

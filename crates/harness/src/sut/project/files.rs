@@ -32,6 +32,9 @@ const FAIR_TOKENS: u32 = 200;
 /// Number of bytes reserved for the note under a truncated file.
 const NOTE: usize = 64;
 
+/// Bytes that are read beyond a cut, so that a key there is redacted as a whole.
+const BEYOND: usize = 8 * 1024;
+
 /// Manifests, most informative first.
 const MANIFESTS: &[&str] = &[
     "Cargo.toml",
@@ -103,6 +106,8 @@ pub fn read_project_files(
         if free < MIN_TOKENS {
             break;
         }
+        // No file takes more than half of what is left, so that a long README does not crowd out
+        // the rest.
         let most = free.min(FAIR_TOKENS.max(free / 2));
         if let Some((text, cut)) = beginning(&root.join(&path), most, redactor) {
             left = free.saturating_sub(estimate_tokens(&text));
@@ -116,6 +121,8 @@ pub fn read_project_files(
 fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
     let barred = barred.to_vec();
     let walk = WalkBuilder::new(root)
+        // The `.gitignore` of a project counts without a repository as well, and the user's global
+        // one does not: a run must not depend on who runs it.
         .require_git(false)
         .git_global(false)
         .follow_links(false)
@@ -130,10 +137,12 @@ fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter_map(|entry| {
             let path = entry.path().strip_prefix(root).ok()?.to_str()?.replace('\\', "/");
+            // Names stand in the prompt, where a line break would start a new line of it.
             let plain = !path.contains(char::is_control);
             (plain && !NOISE.iter().any(|end| path.ends_with(end))).then(|| (rank(&path), path))
         })
         .collect();
+    // The order of a walk differs between file systems; the prompt must not.
     paths.sort();
     paths.into_iter().map(|(_, path)| path).collect()
 }
@@ -160,11 +169,11 @@ fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(Stri
     let size = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
     // One extra byte shows if the file is longer.
-    file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
+    file.take((most + BEYOND) as u64 + 1).read_to_end(&mut bytes).ok()?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         // Truncated within a character. Any other error means that the file is not text.
-        Err(error) if error.error_len().is_none() && bytes.len() > most => {
+        Err(error) if error.error_len().is_none() && bytes.len() > most + BEYOND => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
         }
         Err(_) => return None,
@@ -174,7 +183,7 @@ fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(Stri
     }
     // Redacted before the cut, so that no part of a secret at the boundary is left.
     let text = redactor.apply(text);
-    if bytes.len() <= most && text.len() <= most {
+    if bytes.len() <= most + BEYOND && text.len() <= most {
         return Some((text.into_owned(), false));
     }
     let end = text.floor_char_boundary(most.saturating_sub(NOTE));
@@ -217,9 +226,9 @@ pub fn read_named_file(
         return Err(NamedFileError::Missing);
     }
     let file = File::open(&found).map_err(|error| unreadable(&error))?;
-    let text = text_of(file)?;
+    let text = text_of(file, redactor)?;
     let path = below.to_string_lossy().replace('\\', "/");
-    Ok(SourceFile { path, text: redactor.apply(&text).into_owned() })
+    Ok(SourceFile { path, text })
 }
 
 /// Reads the start of a file of a folder that a program can write to, redacted. `root` is the path
@@ -241,7 +250,7 @@ pub fn read_anchored_file(
         return Err(NamedFileError::Hidden);
     }
     let file = folder.open_file(Path::new(path)).map_err(|error| unreadable(&error))?;
-    Ok(redactor.apply(&text_of(file)?).into_owned())
+    text_of(file, redactor)
 }
 
 fn unreadable(error: &std::io::Error) -> NamedFileError {
@@ -263,13 +272,13 @@ fn is_dotted(path: &Path, dotted: &[&str]) -> bool {
 }
 
 /// Reads the start of a text.
-fn text_of(file: File) -> Result<String, NamedFileError> {
+fn text_of(file: File, redactor: &Redactor) -> Result<String, NamedFileError> {
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    file.take((MAX_BYTES + BEYOND) as u64).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         // Truncated within a character. Any other error means that the file is not text.
-        Err(error) if error.error_len().is_none() && bytes.len() == MAX_BYTES => {
+        Err(error) if error.error_len().is_none() && bytes.len() == MAX_BYTES + BEYOND => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
         Err(_) => return Err(NamedFileError::Binary),
@@ -280,7 +289,8 @@ fn text_of(file: File) -> Result<String, NamedFileError> {
     if text.trim().is_empty() {
         return Err(NamedFileError::Empty);
     }
-    Ok(text.to_owned())
+    let text = redactor.apply(text);
+    Ok(text[..text.floor_char_boundary(MAX_BYTES)].to_owned())
 }
 
 #[cfg(test)]
@@ -392,6 +402,22 @@ mod tests {
             read_project_files(Path::new("/does/not/exist"), &[], 500, &Redactor::default()),
             []
         );
+    }
+
+    #[test]
+    fn no_part_of_a_long_key_is_left_at_a_cut() {
+        let key = "k3y-".repeat(100);
+        let redactor = Redactor::new(vec![key.clone()]);
+        for before in (0..3_000).step_by(100) {
+            let text = format!("{}{key}{}", "a ".repeat(before / 2), " a".repeat(9_000));
+            let folder = project(&[("README.md", &text)]);
+            let files = read_project_files(folder.path(), &[], 500, &redactor);
+            assert!(files[0].cut && !files[0].text.contains("k3y"), "{before}");
+        }
+        let text = format!("{}{key}", "a ".repeat(MAX_BYTES / 2 - 50));
+        let folder = project(&[("long.txt", &text)]);
+        let read = read_named_file(folder.path(), &[], &[], "long.txt", &redactor).unwrap();
+        assert!(!read.text.contains("k3y") && read.text.len() <= MAX_BYTES);
     }
 
     #[test]

@@ -227,8 +227,12 @@ impl AnswerKeyIndex {
     /// Returns true if a name is that of an answer key with an addition: `a.yaml~`, `a.yaml.bak`,
     /// `a-old.yaml`.
     fn is_copy_by_name(&self, name: &str) -> bool {
+        // Editors put marks in front: `.#suite.yaml` of Emacs, `.suite.yaml.swp` of Vim,
+        // `.~lock.suite.yaml#` of LibreOffice.
         let bare = name.trim_start_matches(['.', '#']).trim_start_matches("~lock.");
         let bare = bare.trim_end_matches('#');
+        // The same name is no copy: the key itself is protected by its path, and another
+        // `README.md` must stay readable.
         if bare != name && self.names.contains(bare) {
             return true;
         }
@@ -272,6 +276,7 @@ fn is_copy_mark(added: &str) -> bool {
     let is_mark = |word: &String| {
         COPY_WORDS.iter().any(|mark| word.starts_with(mark))
             || word.chars().all(|c| c.is_ascii_digit())
+            // Further swap files of Vim, rejected patches, and `suite.yaml.json`.
             || ["swo", "swn", "rej", "yaml", "yml", "json"].contains(&word.as_str())
     };
     words.iter().all(is_mark)
@@ -301,6 +306,7 @@ fn is_secret(path: &Path, name: &str) -> bool {
     let lower = name.to_lowercase();
     if SECRET_FILES.contains(&lower.as_str())
         || SECRET_ENDS.iter().any(|end| lower.ends_with(end))
+        // The public half of a key pair is no secret.
         || SECRET_BEGINNINGS.iter().any(|it| lower.starts_with(it)) && !lower.ends_with(".pub")
     {
         return true;
