@@ -27,6 +27,7 @@ pub fn cohen_kappa(pairs: &[(u8, u8)]) -> Option<Kappa> {
 ///
 /// Cohen, "Weighted kappa" (1968).
 pub fn quadratic_kappa(pairs: &[(u8, u8)]) -> Option<Kappa> {
+    // At least 1, so that raters who always agree do not divide by 0.
     let widest = pairs.iter().map(|(a, b)| a.abs_diff(*b)).max()?.max(1);
     let widest = f64::from(widest).powi(2);
     kappa(pairs, |a, b| 1.0 - f64::from(a.abs_diff(b)).powi(2) / widest)
@@ -36,6 +37,7 @@ pub fn quadratic_kappa(pairs: &[(u8, u8)]) -> Option<Kappa> {
 /// errors of kappa and weighted kappa" (1969). The scale of the weights cancels out.
 fn kappa(pairs: &[(u8, u8)], weight: impl Fn(u8, u8) -> f64) -> Option<Kappa> {
     let n = real(pairs.len());
+    // A category is a byte, so a table of all of them needs no map. Unused ones have a share of 0.
     let mut first = [0.0; 256];
     let mut second = [0.0; 256];
     for &(a, b) in pairs {

@@ -1,6 +1,6 @@
 //! Pass rates of answers without labels, from a few human labels and many verdicts of a judge whose
-//! errors the labels reveal: by prediction-powered inference if the labels are of the same answers, and
-//! by the rates of its errors (label shift) if they are of others.
+//! errors the labels reveal: by prediction-powered inference if the labels are of the same answers,
+//! and by the rates of its errors (label shift) if they are of others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,8 @@ pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Co
         labelled.len() >= MIN_CORRECTION_LABELS && good.min(labelled.len() - good) >= MIN_OF_A_KIND;
     let said: Vec<f64> = labelled.iter().map(|(_, said)| *said).collect();
     let labels: Vec<f64> = labelled.iter().map(|(label, _)| f64::from(u8::from(*label))).collect();
+    // The variance of the verdicts is estimated from labelled and unlabelled ones alike: both are
+    // drawn from the same answers, and there are usually few labels.
     let all = [&said[..], unlabelled].concat();
     if !is_enough || all.iter().any(|said| !said.is_finite()) {
         return None;
@@ -65,13 +67,18 @@ pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Co
         // that the judge prefers bad answers; it is then ignored instead of inverted.
         (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0)
     };
+    // How much higher the judge rates the rest than the labelled answers; the sample may have been
+    // easy or hard by chance.
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
     let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
     // Keeps the variance above 0 for a rate of 0 or 1.
     let inner = rate.clamp(0.5 / n, 1.0 - 0.5 / n);
     let bernoulli = inner * (1.0 - inner);
     let residuals: f64 = pairs().map(|(y, f)| (y - lambda * f).powi(2)).sum();
+    // Estimating lambda costs a degree of freedom, as the slope of a regression does.
     let freedom = n - if lambda > 0.0 { 2.0 } else { 1.0 };
+    // Two more labels with the variance of an uninformed judge. Without them a judge that happens
+    // to agree with every label would have no variance at all.
     let of_labels = (residuals + 2.0 * bernoulli) / (freedom + 2.0) / n;
     let of_judge = if others > 0.0 { lambda * lambda * variance / others } else { 0.0 };
     // Never more cases than there are answers: a small sample of residuals can be zero by luck.
@@ -151,6 +158,8 @@ pub fn shifted_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Corr
     if likely.is_empty() {
         likely = likely_at(m.clamp(b, a));
     }
+    // The pseudo-labels pull the interval towards the middle, so that the plain estimate may lie
+    // just outside of it.
     let low = likely.first().copied().unwrap_or(rate).min(rate);
     let high = likely.last().copied().unwrap_or(rate).max(rate);
     let count = |values: usize| u32::try_from(values).unwrap_or(u32::MAX);
@@ -169,6 +178,7 @@ const STEPS: u32 = 2_000;
 /// Returns the mean and its variance, with a verdict of each kind added, so that a few equal verdicts
 /// are not certain. Agresti and Coull, "Approximate is better than exact" (1998).
 fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
+    // Without these, ten equal verdicts would have a variance of 0 and fake certainty.
     let values = [values, &[0.0, 1.0]].concat();
     let n = real(values.len());
     let centre = mean(&values)?;

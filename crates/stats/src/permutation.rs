@@ -1,5 +1,6 @@
 //! Permutation test: is the difference between two arms more than the noise of their trials, on
-//! exactly the cases that were run? It does not generalise to other cases.
+//! exactly the cases that were run? It does not generalise to other cases. And Holm's correction
+//! for several such tests.
 
 use std::cmp::Ordering;
 
@@ -8,7 +9,7 @@ use rand::{Rng as _, SeedableRng as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::real;
+use crate::real;
 
 /// Minimum number of random relabellings.
 pub const MIN_DRAWS: u32 = 10_000;
@@ -88,6 +89,7 @@ fn test(cases: &[CaseTrials], seed: u64, draws: u32) -> Option<PermutationTest> 
             (real(extreme) / real(all.len()), u32::try_from(all.len()).ok()?, true)
         }
         _ => {
+            // Too many labellings to enumerate: several blocks, or a case that is shuffled.
             let sums = draw(&blocks, shuffled, seed, draws as usize);
             let extreme = sums.iter().filter(|sum| sum.abs() >= bar).count();
             // The observed labelling counts as a draw, which keeps the p-value above 0 (Phipson and
@@ -116,6 +118,8 @@ impl TrialPool {
     fn new(case: &CaseTrials) -> Self {
         let (control, treatment) = (real(case.control.len()), real(case.treatment.len()));
         let mut values = [&case.control[..], &case.treatment[..]].concat();
+        // Sorted, so that the order in which trials finished does not change which labelling a seed
+        // draws.
         values.sort_unstable_by(f64::total_cmp);
         let sum = |values: &[f64]| values.iter().sum::<f64>();
         let (few, many) = (control.min(treatment), control.max(treatment));
@@ -140,8 +144,9 @@ impl TrialPool {
     fn labellings(&self, most: usize) -> Option<usize> {
         let mut count = 1_usize;
         for chosen in 0..self.smaller_arm {
+            // Multiplying first keeps the division exact: after each step this is a binomial.
             count = count * (self.values.len() - chosen) / (chosen + 1);
-            // Binomials increase up to the middle, which `few` does not exceed.
+            // Binomials increase up to the middle, which the smaller arm does not exceed.
             if count > most {
                 return None;
             }
@@ -167,6 +172,7 @@ fn sums_of(values: &[f64], choose: usize, sum: f64, sums: &mut Vec<f64>) {
     if choose == 0 {
         sums.push(sum);
     } else if let Some((first, rest)) = values.split_first() {
+        // Leaving the first value out is possible only while enough others are left.
         if rest.len() >= choose {
             sums_of(rest, choose, sum, sums);
         }
@@ -218,6 +224,7 @@ fn draw(blocks: &[Vec<f64>], shuffled: Vec<TrialPool>, seed: u64, draws: usize) 
     }
     for mut pool in shuffled {
         for sum in &mut sums {
+            // The pool is not put back in order between draws: a shuffle of any order is as random.
             let mut chosen = 0.0;
             // A partial Fisher-Yates shuffle: only the smaller arm has to be chosen.
             for place in 0..pool.smaller_arm {
@@ -237,11 +244,31 @@ pub(super) fn scale_to_index(bits: u64, count: usize) -> usize {
     usize::try_from((bits * count as u64) >> 32).unwrap_or(0)
 }
 
+/// Returns the p-values after Holm's correction, in the given order, each at most 1.0.
+///
+/// Holm, "A simple sequentially rejective multiple test procedure" (1979). Comparing them with
+/// alpha keeps the probability of any false alarm below alpha.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    // The k-th smallest of m p-values is multiplied by m - k + 1: once the smaller ones are
+    // rejected, only the remaining hypotheses can still be false alarms.
+    let mut corrected = vec![1.0; p_values.len()];
+    let mut highest = 0.0_f64;
+    for (rank, at) in order.into_iter().enumerate() {
+        // Taking the running maximum keeps the corrected values in the order of the original ones.
+        highest = highest.max(p_values[at] * super::real(p_values.len() - rank)).min(1.0);
+        corrected[at] = highest;
+    }
+    corrected
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::simulation::Noise;
-    use proptest::prelude::*;
 
     fn case(control: &[f64], treatment: &[f64]) -> CaseTrials {
         CaseTrials { control: control.to_vec(), treatment: treatment.to_vec() }
@@ -362,5 +389,17 @@ mod tests {
             let error = if one.exact { 1e-12 } else { 5.0 * (0.5 / f64::from(one.relabellings)).sqrt() };
             prop_assert!((one.p_value - other.p_value).abs() < error, "{one:?} {other:?}");
         }
+    }
+
+    #[test]
+    fn published_values() {
+        // Wikipedia, "Holm-Bonferroni method", example: only the first and the last are rejected
+        // at 0.05. The corrected values are those of R's `p.adjust`.
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        for (found, expected) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            assert!((found - expected).abs() < 1e-12, "{corrected:?}");
+        }
+        assert_eq!(holm(&[0.5, 0.9]), [1.0, 1.0]);
+        assert!(holm(&[]).is_empty());
     }
 }

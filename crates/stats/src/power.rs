@@ -33,6 +33,8 @@ impl PlannedEffect {
     pub fn power_for_same_cases(&self, cases: usize, repeats: usize) -> f64 {
         let trials = real(cases * repeats);
         let arm = real(repeats);
+        // With so few labellings even the most extreme one is not significant, whatever the
+        // difference.
         if trials < 1.0 || min_permutation_p(cases, repeats) > self.alpha {
             return 0.0;
         }
@@ -55,6 +57,7 @@ impl PlannedEffect {
     pub fn power_for_new_cases(&self, cases: usize, repeats: usize) -> f64 {
         let error =
             (self.between.powi(2) + 2.0 * self.within.powi(2) / real(repeats.max(1))).sqrt();
+        // The chance that a case's observed difference has the right sign.
         let win = if error < 1e-12 { 1.0 } else { cdf(self.difference.abs() / error) };
         let n = cases as u64;
         let chance = |wins: u64| {
@@ -68,6 +71,7 @@ impl PlannedEffect {
             let counts = u32::try_from(wins).ok().zip(u32::try_from(n - wins).ok());
             counts.is_some_and(|(wins, lost)| sign_test(wins, lost) <= self.alpha)
         };
+        // If even a win in every case is not significant, nothing is.
         if n == 0 || !is_found(n) {
             return 0.0;
         }
@@ -105,6 +109,7 @@ fn min_permutation_p(cases: usize, repeats: usize) -> f64 {
 /// power of an exact test is not monotonic in the number of cases.
 fn min_cases(power: impl Fn(usize) -> f64) -> Option<usize> {
     let is_enough = |cases: usize| power(cases) >= TARGET_POWER;
+    // Doubling first: most plans need tens of cases, and each evaluation sums a binomial.
     let mut high = 1;
     while !is_enough(high) {
         high *= 2;
@@ -131,6 +136,7 @@ pub fn detectable_difference(within: f64, alpha: f64, cases: usize, repeats: usi
         return None;
     }
     let (mut low, mut high) = (0.0, 1.0);
+    // 2^-40 is far below any score that is reported.
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
         if power(middle) < TARGET_POWER { low = middle } else { high = middle }

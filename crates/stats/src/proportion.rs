@@ -1,12 +1,13 @@
-//! Proportions: confidence intervals of one and of the difference between two, exact bounds, and
-//! exact tests of counts.
+//! Proportions: confidence intervals of one and of the difference between two, exact bounds, exact
+//! tests of counts; pass@k and pass^k, the chance that at least one of k trials passes, and that
+//! all do; and the sequential probability ratio test of a failure rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Beta, ContinuousCDF as _};
 use statrs::function::factorial::ln_binomial;
 
-use super::{TestTail, Z};
+use crate::{TestTail, Z, mean, mean_interval};
 
 /// Returns the smallest number of successes that is reached or exceeded with a probability of at
 /// most `unlikely`, given this many trials with this chance each. If even all trials would be
@@ -35,12 +36,14 @@ pub fn binomial_tail(successes: u64, trials: u64, chance: f64) -> f64 {
     let of = |count: u64| {
         (ln_binomial(trials, count) + real(count) * hit + real(trials - count) * missed).exp()
     };
+    // The exponentials are rounded, so that all terms together may exceed 1 by a little.
     (successes..=trials).map(of).sum::<f64>().min(1.0)
 }
 
 /// Returns the upper bound of a share with a one-sided confidence, given this many successes.
 /// Clopper and Pearson, "The use of confidence or fiducial limits" (1934). It is 1 without trials.
 pub fn upper_bound(successes: u64, trials: u64, confidence: f64) -> f64 {
+    // Also the case without trials, where the beta distribution below has no valid parameters.
     if successes >= trials {
         return 1.0;
     }
@@ -68,6 +71,7 @@ pub fn fisher_exact([[a, b], [c, d]]: [[u32; 2]; 2], tail: TestTail) -> Option<f
     }
     // The margins are fixed, so the first cell determines the whole table.
     let cells = match tail {
+        // The second row holds at most `second` of the column, so the rest must be in the first.
         TestTail::Less => column.saturating_sub(second)..=a,
         TestTail::Greater => a..=first.min(column),
     };
@@ -131,8 +135,128 @@ pub fn proportion_difference(first: (u32, u32), second: (u32, u32)) -> Option<In
     Some(Interval { low: p - q - low, high: p - q + high })
 }
 
+/// pass@k and pass^k over the cases with at least k trials.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PassAtK {
+    /// Number of trials considered together.
+    pub k: u32,
+    /// Number of cases with at least that many trials.
+    pub cases: u32,
+    /// pass@k: probability that at least one of k trials passes, averaged over the cases.
+    pub any: MeanShare,
+    /// pass^k: probability that all k trials pass.
+    pub all: MeanShare,
+}
+
+/// Mean of a share over cases.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeanShare {
+    /// The mean.
+    pub mean: f64,
+    /// 95 % confidence interval over similar cases, by Student's t clamped to 0 and 1. Absent with
+    /// fewer than two cases, or if all cases have the same share.
+    pub interval: Option<Interval>,
+}
+
+/// Computes unbiased estimates of both from each case's trials, `(passed, trials)`. Returns `None`
+/// if no case has k trials or k is 0.
+///
+/// For a case with n trials, c of which passed: `1 - C(n - c, k) / C(n, k)` (Chen et al.,
+/// "Evaluating large language models trained on code", arXiv 2107.03374) and `C(c, k) / C(n, k)`
+/// (Yao et al., "τ-bench", arXiv 2406.12045). The interval is over the means of the cases (Miller,
+/// "Adding error bars to evals", arXiv 2411.00640).
+pub fn pass_at_k(cases: &[(u32, u32)], k: u32) -> Option<PassAtK> {
+    // A case with fewer than k trials has no unbiased estimate: it would have to be extrapolated.
+    let known = cases.iter().filter(|(passed, trials)| k > 0 && *trials >= k && passed <= trials);
+    let (any, all): (Vec<f64>, Vec<f64>) = known
+        .map(|&(passed, trials)| {
+            (1.0 - all_drawn_from(trials - passed, trials, k), all_drawn_from(passed, trials, k))
+        })
+        .unzip();
+    // Student's interval knows nothing of bounds and may leave 0 to 1 if cases differ much.
+    let cut = |Interval { low, high }| Interval { low: low.max(0.0), high: high.min(1.0) };
+    let share = |values: &[f64]| {
+        Some(MeanShare { mean: mean(values)?, interval: mean_interval(values).map(cut) })
+    };
+    let cases = u32::try_from(any.len()).unwrap_or(u32::MAX);
+    Some(PassAtK { k, cases, any: share(&any)?, all: share(&all)? })
+}
+
+/// Returns `C(of, k) / C(total, k)`: the probability that k draws are all among the `of` items.
+fn all_drawn_from(of: u32, total: u32, k: u32) -> f64 {
+    // A product of ratios, because the binomials themselves overflow.
+    (0..k)
+        .map(|drawn| crate::real(of.saturating_sub(drawn) as usize) / f64::from(total - drawn))
+        .product()
+}
+
+/// What a [`SequentialTest`] concludes from the trials so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SequentialDecision {
+    /// The rate is the tolerated one.
+    Tolerated,
+    /// The rate is the excessive one.
+    Excessive,
+    /// More trials are needed.
+    Continue,
+}
+
+/// Tests whether failures occur at a tolerated or at an excessive rate, with as few trials as
+/// possible.
+///
+/// Wald, "Sequential tests of statistical hypotheses" (1945). If each decision is taken after a
+/// whole round of trials instead of after each trial, both error probabilities only shrink in
+/// practice. Trials of different rates with the same mean are less variable than trials of one rate
+/// (Hoeffding, "On the distribution of the number of successes in independent trials", 1956), so
+/// that the test may pool cases.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SequentialTest {
+    per_failure: f64,
+    per_pass: f64,
+    accept_at: f64,
+    reject_at: f64,
+}
+
+impl SequentialTest {
+    /// Creates the test. `tolerated` and `excessive` are rates strictly between 0 and 1, the
+    /// former lower. `false_alarm` is the probability of [`SequentialDecision::Excessive`] at the
+    /// tolerated rate, `miss` that of [`SequentialDecision::Tolerated`] at the excessive one.
+    pub fn new(tolerated: f64, excessive: f64, false_alarm: f64, miss: f64) -> Self {
+        Self {
+            // What one failure and one pass add to the log-likelihood ratio of the two rates.
+            per_failure: (excessive / tolerated).ln(),
+            per_pass: ((1.0 - excessive) / (1.0 - tolerated)).ln(),
+            // Wald's approximate bounds. The exact ones need a computation for each pair of rates,
+            // and are wider by at most the overshoot of one trial.
+            accept_at: (miss / (1.0 - false_alarm)).ln(),
+            reject_at: ((1.0 - miss) / false_alarm).ln(),
+        }
+    }
+
+    /// Decides after this many trials, of which `failures` failed.
+    pub fn decide(&self, failures: u32, trials: u32) -> SequentialDecision {
+        let passes = f64::from(trials.saturating_sub(failures));
+        let ratio = f64::from(failures) * self.per_failure + passes * self.per_pass;
+        if ratio >= self.reject_at {
+            SequentialDecision::Excessive
+        } else if ratio <= self.accept_at {
+            SequentialDecision::Tolerated
+        } else {
+            SequentialDecision::Continue
+        }
+    }
+}
+
+/// Returns the rate whose odds are `factor` times those of `rate`.
+pub fn multiplied_odds(rate: f64, factor: f64) -> f64 {
+    let odds = factor * rate / (1.0 - rate);
+    odds / (1.0 + odds)
+}
+
 #[cfg(test)]
 mod tests {
+    use SequentialDecision::{Continue, Excessive, Tolerated};
+
     use super::*;
 
     #[test]
@@ -221,5 +345,80 @@ mod tests {
         }
         assert_eq!(proportion_difference((0, 0), (1, 2)), None);
         assert_eq!(proportion_difference((3, 2), (1, 2)), None);
+    }
+
+    #[test]
+    fn by_hand() {
+        // Five trials, two passed. Of ten pairs three have none that passed, one has both.
+        let found = pass_at_k(&[(2, 5)], 2).unwrap();
+        assert!((found.any.mean - 0.7).abs() < 1e-12 && (found.all.mean - 0.1).abs() < 1e-12);
+        assert_eq!(found.any.interval, None, "one case");
+        let one = pass_at_k(&[(2, 5), (5, 5)], 1).unwrap();
+        assert_eq!(one.any.mean, one.all.mean);
+        assert!((one.any.mean - 0.7).abs() < 1e-12);
+        assert!(one.any.interval.unwrap().high <= 1.0);
+        let all = pass_at_k(&[(2, 5), (5, 5), (0, 5)], 5).unwrap();
+        assert!((all.any.mean - 2.0 / 3.0).abs() < 1e-12);
+        assert!((all.all.mean - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    /// The reference code of the paper: `1 - prod(1 - k / arange(n - c + 1, n + 1))`.
+    #[test]
+    fn as_the_papers_program_computes_it() {
+        for (passed, trials, k) in [(13, 200, 1), (13, 200, 10), (13, 200, 100), (0, 9, 3)] {
+            let product: f64 =
+                (trials - passed + 1..=trials).map(|n| 1.0 - f64::from(k) / f64::from(n)).product();
+            let expected = if trials - passed < k { 1.0 } else { 1.0 - product };
+            let found = pass_at_k(&[(passed, trials)], k).unwrap().any.mean;
+            assert!((found - expected).abs() < 1e-12, "{passed} of {trials}, {k}: {found}");
+        }
+    }
+
+    #[test]
+    fn cases_with_fewer_trials_do_not_count() {
+        let found = pass_at_k(&[(1, 1), (1, 4), (4, 4)], 3).unwrap();
+        assert_eq!(found.cases, 2);
+        for (cases, k) in [(&[][..], 1), (&[(1, 2)], 3), (&[(1, 2)], 0), (&[(3, 2)], 1)] {
+            assert_eq!(pass_at_k(cases, k), None);
+        }
+    }
+
+    #[test]
+    fn published_values_of_sequential_test() {
+        // Wald, "Sequential analysis" (1947), section 5.3: with rates of 0.1 and 0.3 and errors of
+        // 0.02 and 0.03, the lines -2.58 + 0.186 n and 2.88 + 0.186 n; here with more decimals.
+        let test = SequentialTest::new(0.1, 0.3, 0.02, 0.03);
+        for trials in 1..200_u32 {
+            let slope = 0.186_169 * f64::from(trials);
+            for failures in 0..=trials {
+                let expected = match f64::from(failures) {
+                    count if count >= slope + 2.875_4 => Excessive,
+                    count if count <= slope - 2.582_6 => Tolerated,
+                    _ => Continue,
+                };
+                assert_eq!(test.decide(failures, trials), expected, "{failures} of {trials}");
+            }
+        }
+        assert!((multiplied_odds(0.1, 3.0) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn errors_are_rare_in_rounds_of_eight() {
+        let mut noise = crate::simulation::Noise::new(11);
+        let test = SequentialTest::new(0.1, 0.25, 0.004, 0.3);
+        let mut found = |rate: f64| {
+            let mut excessive = 0;
+            for _ in 0..4_000 {
+                let (mut failures, mut trials) = (0, 0);
+                while test.decide(failures, trials) == Continue {
+                    failures += (0..8).map(|_| u32::from(noise.chance(rate))).sum::<u32>();
+                    trials += 8;
+                }
+                excessive += u32::from(test.decide(failures, trials) == Excessive);
+            }
+            excessive
+        };
+        assert!(found(0.1) <= 16, "at most 4 of 1000");
+        assert!(found(0.25) >= 2_800, "at least 7 of 10");
     }
 }

@@ -30,8 +30,8 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: TestTail) -> Option<f64
         let size = real(equal.len());
         let from_second = size - from_first;
         pairs += from_first * (lower + from_second / 2.0);
-        // `size³ - size` is the usual correction for ties; it is 0 for a single value.
         lower += from_second;
+        // `size³ - size` is the usual correction for ties; it is 0 for a single value.
         ties += size * size * size - size;
     }
     let (n, m) = (real(first.len()), real(second.len()));
@@ -43,7 +43,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64], tail: TestTail) -> Option<f64
     let total = n + m;
     let variance = n * m / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
     if variance <= 0.0 {
-        // All values are equal.
+        // All values are equal, so every order is as likely as the observed one.
         return Some(1.0);
     }
     // Continuity correction by half a pair towards the centre.
@@ -90,6 +90,7 @@ pub struct Auc {
 /// `DeLong`, `DeLong` and Clarke-Pearson, "Comparing the areas under two or more correlated
 /// receiver operating characteristic curves" (1988).
 pub fn auc(scored: &[(f64, bool)]) -> Option<Auc> {
+    // NaN has no place in an order: sorted by `total_cmp` it would silently rank as the highest.
     if scored.iter().any(|(score, _)| score.is_nan()) {
         return None;
     }
@@ -169,6 +170,8 @@ fn interval_ranks(count: usize, share: f64) -> Option<(usize, usize)> {
         return None;
     }
     let n = count as u64;
+    // Binomial: each of the n values is below the quantile with the probability `share`, for any
+    // continuous distribution.
     let chance = |below: u64| {
         let (successes, failures) = (float(below), float(n - below));
         (ln_binomial(n, below) + successes * share.ln() + failures * (1.0 - share).ln()).exp()
@@ -177,6 +180,8 @@ fn interval_ranks(count: usize, share: f64) -> Option<(usize, usize)> {
     let (mut low, mut high) = (None, None);
     for rank in 1..=count {
         up_to += chance(rank as u64 - 1);
+        // The last rank that leaves at most 2.5 % below, and the first that leaves at most 2.5 %
+        // above: with few values neither may exist, and then no interval has the coverage.
         if up_to <= TAIL {
             low = Some(rank);
         }

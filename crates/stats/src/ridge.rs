@@ -29,6 +29,8 @@ impl RidgeLogistic {
     /// Hoerl and Kennard (1970); for logistic regression le Cessie and van Houwelingen, "Ridge
     /// estimators in logistic regression" (1992).
     pub fn fit(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Self> {
+        // The Hessian is solved once more per feature for the certainty, which is cheap next to the
+        // fit.
         Self::fit_with_certainty(rows, labels, penalty).map(|(fit, _)| fit)
     }
 
@@ -131,6 +133,7 @@ pub fn leave_one_group_out<G: Ord>(
             let kept = (0..rows.len()).filter(|index| groups[*index] != *group);
             let (others, of_others): (Vec<Vec<f64>>, Vec<bool>) =
                 kept.map(|index| (rows[index].clone(), labels[index])).unzip();
+            // One fit per group, not per row: rows of a group share it.
             fits.insert(group, RidgeLogistic::fit(&others, &of_others, penalty)?);
         }
     }
@@ -141,6 +144,8 @@ pub fn leave_one_group_out<G: Ord>(
 /// Returns true if some weighted sum of the features separates the labels. The likelihood alone
 /// then has no maximum, and only the penalty bounds the weights.
 pub fn is_separable(rows: &[Vec<f64>], labels: &[bool]) -> bool {
+    // A tiny penalty lets the weights grow until they separate the labels if anything can, and
+    // still has a finite optimum.
     let Some(fit) = RidgeLogistic::fit(rows, labels, 1e-6) else { return false };
     let of = |label: bool| {
         let rows = rows.iter().zip(labels).filter(move |(_, own)| **own == label);
@@ -159,6 +164,8 @@ fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>
         let step = solve(hessian, gradient)?;
         let mut size = 1.0;
         let mut gained = None;
+        // A full Newton step can overshoot where the sigmoid is flat. The loss is convex, so some
+        // fraction of the step always lowers it.
         for _ in 0..MAX_HALVINGS {
             let next: Vec<f64> = at.iter().zip(&step).map(|(at, step)| at - size * step).collect();
             let reached = loss_of(design, labels, penalty, &next);
@@ -210,6 +217,7 @@ fn slopes(
 
 fn loss_of(design: &[Vec<f64>], labels: &[bool], penalty: f64, at: &[f64]) -> f64 {
     let of_row = |(row, label): (&Vec<f64>, &bool)| {
+        // A label of false has the likelihood of the negated log-odds.
         let odds = if *label { dot(row, at) } else { -dot(row, at) };
         // `ln(1 + exp(-odds))` without overflow.
         (-odds).max(0.0) + (-odds.abs()).exp().ln_1p()
@@ -237,6 +245,7 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
         let sum: f64 = (0..i).map(|k| matrix[i][k] * right[k]).sum();
         right[i] = (right[i] - sum) / matrix[i][i];
     }
+    // Forward substitution above solved for the lower factor, this for its transpose.
     for i in (0..n).rev() {
         let sum: f64 = (i + 1..n).map(|k| matrix[k][i] * right[k]).sum();
         right[i] = (right[i] - sum) / matrix[i][i];

@@ -29,6 +29,7 @@ macro_rules! bounded {
         impl $name {
             /// Creates a value; fails for NaN, infinities and values out of range.
             pub fn new(value: f64) -> Result<Self, OutOfRangeError> {
+                // NaN is in no range, so that this rejects it too.
                 if ($min..=1.0).contains(&value) {
                     Ok(Self(value))
                 } else {
