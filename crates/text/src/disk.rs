@@ -85,6 +85,7 @@ pub struct SystemDisk;
 impl Disk for SystemDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn OpenFile>> {
         let mut options = OpenOptions::new();
+        // Also to write: journals are read again by the process that appends to them.
         options.read(true);
         match mode {
             OpenMode::Read => {}
@@ -97,6 +98,8 @@ impl Disk for SystemDisk {
         #[cfg(unix)]
         if mode == OpenMode::CreatePrivate {
             use std::os::unix::fs::OpenOptionsExt as _;
+            // At creation: a `chmod` after it would leave a moment in which others can open the
+            // file.
             options.mode(0o600);
         }
         Ok(Arc::new(options.open(path)?))
@@ -151,6 +154,7 @@ impl OpenFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
+        // Includes the length, without which the data could not be read; times do not matter.
         self.sync_data()
     }
 
@@ -167,6 +171,8 @@ impl OpenFile for File {
         use std::os::unix::fs::MetadataExt as _;
         let own = self.metadata()?;
         match fs::metadata(path) {
+            // The path may name another file by now, if someone renamed or replaced it after the
+            // file was opened.
             Ok(found) => Ok((own.dev(), own.ino()) == (found.dev(), found.ino())),
             Err(error)
                 if matches!(

@@ -84,9 +84,11 @@ pub fn normalise(text: &str) -> NormalText<'_> {
         normal.replace(TextChange::ControlSequences, Cow::Owned(plain));
     }
     if normal.text.contains('\r') {
+        // CRLF first, or each would become two line breaks.
         let lines = normal.text.replace("\r\n", "\n").replace('\r', "\n");
         normal.replace(TextChange::LineEnds, Cow::Owned(lines));
     }
+    // Last: removing a control sequence may join a letter with a combining mark behind it.
     if !is_nfc(&normal.text) {
         let composed: String = normal.text.nfc().collect();
         normal.replace(TextChange::Composition, Cow::Owned(composed));

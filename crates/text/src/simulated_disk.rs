@@ -26,6 +26,8 @@ impl SeededNumbers {
 
     /// Draws a number.
     pub fn draw(&mut self) -> u64 {
+        // Written out instead of taken from a crate: a seed has to give the same numbers in every
+        // version.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,6 +37,7 @@ impl SeededNumbers {
 
     /// Draws a number below `most`, which must not be 0.
     pub fn below(&mut self, most: u64) -> u64 {
+        // The bias of the remainder is far below what a simulation could notice.
         self.draw() % most
     }
 
@@ -150,6 +153,7 @@ impl SimulatedDisk {
     pub fn lose_power(&self, seed: u64) {
         let mut state = self.lock();
         let mut numbers = SeededNumbers::new(seed);
+        // Some prefix of the changes: journaling file systems keep the order of changes to names.
         let happened = numbers.index(state.changes.len() + 1);
         let mut names = std::mem::take(&mut state.synced_names);
         for change in state.changes.drain(..).take(happened) {
@@ -186,6 +190,7 @@ impl DiskState {
             return (Fate::Died, 0);
         }
         self.operations += 1;
+        // Drawn in any case, so that the numbers after an operation do not depend on its fate.
         let part = self.numbers.index(length + 1);
         if self.plan.death == Some(self.operations) {
             self.is_dead = true;
@@ -244,6 +249,7 @@ impl StoredFile {
         if unchanged < self.bytes.len() || unchanged < self.synced.len() {
             let kept = unchanged + numbers.index(self.bytes.len() - unchanged + 1);
             match numbers.below(4) {
+                // Nothing after the sync reached the disk, not even a shorter length.
                 0 => self.bytes.clone_from(&self.synced),
                 // The length reached the disk, the content did not.
                 1 => self.bytes[kept..].fill(0),
@@ -339,6 +345,7 @@ impl Disk for SimulatedDisk {
         }
         let (happens, result) = state.whole();
         if happens {
+            // A simplification: folders survive a loss of power at once.
             state.folders.extend(folder.ancestors().map(Path::to_owned));
         }
         result
@@ -382,6 +389,7 @@ impl OpenFile for SimulatedFile {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.disk.lock();
         let (fate, part) = state.next(bytes.len());
+        // Also if the process dies: a write may have reached the page cache in part.
         state.files[self.number].bytes.extend_from_slice(&bytes[..part]);
         fate.result()
     }
@@ -399,6 +407,7 @@ impl OpenFile for SimulatedFile {
             let length = usize::try_from(length).map_err(io::Error::other)?;
             let file = &mut state.files[self.number];
             file.bytes.resize(length, 0);
+            // A file that is cut and grows again has new content from there on.
             file.unchanged = file.unchanged.min(length);
         }
         result

@@ -102,6 +102,7 @@ pub fn is_fenced(before: &str) -> bool {
     let mut rest = before;
     while let Some(at) = rest.find("```") {
         fenced = !fenced;
+        // A fence of four backticks is one fence, not a fence and a rest.
         rest = rest[at..].trim_start_matches('`');
     }
     fenced
@@ -127,6 +128,7 @@ impl WordSet {
 
     /// Returns the Jaccard similarity |A ∩ B| / |A ∪ B|, from 0.0 to 1.0. Two empty sets have 0.0.
     pub fn jaccard(&self, other: &Self) -> f64 {
+        // Both sets are sorted and without duplicates, so that their sizes are those of the sets.
         let common = self.0.iter().filter(|word| other.0.binary_search(word).is_ok()).count();
         let union = self.0.len() + other.0.len() - common;
         if union == 0 {
@@ -148,6 +150,7 @@ impl<'t> FromIterator<TextWord<'t>> for WordSet {
                 hashes.push(hash(text));
             }
         }
+        // After contractions are split: "I'm" is the stopword "i".
         hashes.retain(|word| STOPWORDS.binary_search(word).is_err());
         hashes.sort_unstable();
         hashes.dedup();
@@ -160,6 +163,7 @@ fn split_contraction(word: &str) -> [Option<&str>; 2] {
     let Some((base, ending)) = word.rsplit_once('\'') else { return [Some(word), None] };
     match ending {
         "s" | "m" | "d" | "re" | "ve" | "ll" => [Some(base), None],
+        // "can't", "won't" and "shan't" do not end in "n't" after a whole word.
         "t" if matches!(base, "can" | "won" | "shan") => [Some("not"), None],
         "t" if base.ends_with('n') => [Some("not"), base.strip_suffix('n')],
         _ => [Some(word), None],
