@@ -116,6 +116,7 @@ impl AntigravityStep<'_> {
             }
             _ if self.source.as_str() == "MODEL" => {
                 // Without a call, the beginning of the file is missing.
+                // The format has no ids of calls; results follow in the order of the calls.
                 let call_id = open.ids.pop_front().unwrap_or_default();
                 let outcome = match self.status.as_str() {
                     "ERROR" | "FAILED" => Some(ToolOutcome::Failed),

@@ -77,11 +77,14 @@ impl<R: Read> BoundedStrings<R> {
             };
             run += at;
             match bytes[run..] {
+                // A `\u` escape is longer and may be half of a pair, so it takes the slow path.
                 [b'\\', escaped, ..] if is_far && escaped != b'u' => run += 2,
                 _ => break,
             }
         }
         if !self.is_cutting {
+            // The byte at which a cut may fall goes through `keeps`, which looks for the end of a
+            // word.
             run = run.min(self.max_length.saturating_sub(self.length));
         }
         if run > 0 {
@@ -105,6 +108,7 @@ impl<R: Read> BoundedStrings<R> {
                 self.after_unicode = self.escape != Escape::Started;
                 self.escape = Escape::None;
             }
+            // At least 1 is left: the last digit ended the escape above.
             Escape::Unicode(left) => self.escape = Escape::Unicode(left - 1),
             Escape::None if byte == b'"' => {
                 self.in_string = false;

@@ -114,6 +114,7 @@ struct PrintedResult {
 
 impl DocumentReader for PrintedResult {
     fn begin(&mut self, feed: &mut SessionFeed<'_>) {
+        // Called again if a damaged document is read a second time.
         *self = Self::default();
         "claude-code".clone_into(&mut feed.head.agent);
         feed.head.platform = Some("print".to_owned());
@@ -159,11 +160,15 @@ impl PrintedResult {
             }
             "assistant" => {
                 let message = line.message.0.unwrap_or_default();
+                // The model of the session is that of the main agent; a subagent may use a cheaper
+                // one.
                 if !is_subagent {
                     feed.head.add_model(&message.model);
                 }
+                // A message is printed once per content block, each time with its id.
                 let is_next = !message.id.is_empty() && self.message == message.id.as_str();
                 message.id.as_str().clone_into(&mut self.message);
+                // A message of nothing but calls must not hide the text that the result repeats.
                 if message.content.has_text() {
                     message.content.first_text().clone_into(&mut self.last_text);
                 }

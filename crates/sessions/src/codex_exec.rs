@@ -99,6 +99,7 @@ impl ExecRecord<'_> {
                     // The neutral model counts cached tokens separately.
                     let input = tokens.input_tokens.count().saturating_sub(cached);
                     let usage = TokenCounts { input, output: tokens.output_tokens.count(), cached };
+                    // Each turn states only its own tokens.
                     let mut total = feed.head.usage.unwrap_or_default();
                     total += usage;
                     feed.head.usage = Some(total);
@@ -144,6 +145,7 @@ impl ExecItem<'_> {
         };
         let error = self.error.0.unwrap_or_default().message;
         let outcome = match (self.status.as_str(), self.exit_code.0) {
+            // Before the exit code, which a declined command may have too.
             ("declined", _) => ToolOutcome::Rejected,
             (_, Some(code)) if code != 0 => ToolOutcome::Failed,
             ("failed", _) => ToolOutcome::Failed,

@@ -32,6 +32,7 @@ pub(super) fn is_compressed_file(file: &mut File) -> io::Result<bool> {
 }
 
 fn read_beginning(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    // `take` and not `read_exact`: a file may be shorter than a signature.
     let mut start = Vec::with_capacity(ZSTANDARD.len());
     input.take(ZSTANDARD.len() as u64).read_to_end(&mut start)?;
     Ok(start)
@@ -46,8 +47,11 @@ fn unpack<'r>(mut input: impl Read + 'r, most: u64) -> io::Result<Box<dyn Read +
     let start = read_beginning(&mut input)?;
     let is_gzip = start.starts_with(GZIP);
     let is_zstandard = start.starts_with(ZSTANDARD);
+    // The first bytes are already read and belong to the content.
     let whole = Cursor::new(start).chain(input);
     let unpacked: Box<dyn Read + 'r> = if is_gzip {
+        // Files that are appended to have several members, which the plain decoder would stop
+        // after.
         Box::new(MultiGzDecoder::new(whole))
     } else if is_zstandard {
         Box::new(ZstandardFrames { input: Some(BufReader::new(Box::new(whole))), decoder: None })
@@ -102,6 +106,7 @@ struct LimitedUnpacking<'r> {
 impl Read for LimitedUnpacking<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.unpacked.read(buffer)?;
+        // The error is no end of the file: a truncated session would pass for a whole one.
         if let Some(left) = self.left.checked_sub(count as u64) {
             self.left = left;
         } else {

@@ -1,5 +1,5 @@
-//! Parses the parts of chat messages in the shapes that agents share: text and media, tool calls, the
-//! model's reasoning, token counts.
+//! Parses the parts of chat messages in the shapes that agents share: text and media, tool calls,
+//! the model's reasoning, token counts.
 
 use std::borrow::Cow;
 

@@ -91,6 +91,7 @@ struct DroidRun {
 
 impl DroidRun {
     fn event(&mut self, event: DroidEvent<'_>, feed: &mut SessionFeed<'_>) {
+        // Every line repeats the id of the session.
         if feed.head.id.is_empty() {
             event.session_id.as_str().clone_into(&mut feed.head.id);
         }
@@ -130,6 +131,7 @@ impl DroidRun {
                 let mut result = failure::result_of(event.value.0);
                 result.outcome = match event.is_error.0 {
                     Some(true) => ToolOutcome::Failed,
+                    // The flag says that the tool ran; the text may still report an exit code.
                     Some(false) if result.outcome != ToolOutcome::Failed => ToolOutcome::Ok,
                     _ => result.outcome,
                 };

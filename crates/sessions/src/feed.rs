@@ -1,7 +1,7 @@
-//! Passes events from a reader to a sink. The feed numbers events, pairs calls with results by id in any
-//! order, and counts what is skipped, with unknown blocks by type, so that no part of a session is
-//! dropped silently. It must not collect events, so that memory stays bounded: pairing keeps only open
-//! calls.
+//! Passes events from a reader to a sink. The feed numbers events, pairs calls with results by id
+//! in any order, and counts what is skipped, with unknown blocks by type, so that no part of a
+//! session is dropped silently. It must not collect events, so that memory stays bounded: pairing
+//! keeps only open calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -185,6 +185,8 @@ impl<'s> SessionFeed<'s> {
         if says_nothing && (event.role != EventRole::Assistant || event.continues) {
             return;
         }
+        // Events count as well as headers: a file may lack its header, and times are not always in
+        // order.
         if let Some(time) = event.time {
             self.head.record_time(time);
         }
@@ -206,6 +208,8 @@ impl<'s> SessionFeed<'s> {
 
     /// Passes an event to the sink, unless an earlier pass already delivered its session.
     fn deliver(&mut self, event: Event<'_>) {
+        // In a second pass, events are counted and paired again, but sent only from the first
+        // session that the sink has not received.
         if self.finished == self.sessions {
             self.sink.event(event);
         }

@@ -1,6 +1,6 @@
-//! The table of supported formats, one entry each, and what an entry declares: how to recognise and read
-//! a format, where agents store it, and the newest version whose files were compared with what the
-//! reader found. An entry is declared in the file that reads the format.
+//! The table of supported formats, one entry each, and what an entry declares: how to recognise and
+//! read a format, where agents store it, and the newest version whose files were compared with what
+//! the reader found. An entry is declared in the file that reads the format.
 
 pub(crate) use crate::naming::IdSource;
 

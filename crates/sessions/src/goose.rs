@@ -97,6 +97,7 @@ fn head(fields: &[Text<'_>; 8], feed: &mut SessionFeed<'_>) {
 }
 
 fn send_message([role, content, time, metadata]: [&str; 4], feed: &mut SessionFeed<'_>) {
+    // NULL and text that is no JSON: the row is damaged, and the next one is read.
     let Some(blocks) = ContentBlocks::parse(content) else {
         feed.notes.bad_records += 1;
         return;

@@ -131,11 +131,13 @@ impl GrokRow<'_> {
                     EventOrigin::Harness
                 };
                 let content = content.map(|text| {
+                    // The program wraps the request in other text for the model.
                     let (_, rest) = text.split_once("<user_query>")?;
                     Some(rest.split("</user_query>").next()?.trim().to_owned())
                 });
                 feed.send_text(EventRole::User, origin, content, None);
             }
+            // A line of its own before the answer that it belongs to.
             "reasoning" => {
                 for text in [content, self.summary] {
                     thought.append(&text);

@@ -86,10 +86,13 @@ fn ids(path: &Path) -> (String, Option<String>) {
         return (String::new(), None);
     };
     match (above.as_deref(), session) {
+        // `<session>/agents/main/wire.jsonl` is the session itself; other folders there are
+        // subagents.
         (Some("agents"), Some(session)) if folder == "main" => (session, None),
         (Some("agents" | "subagents"), Some(session)) => {
             (format!("{session}/agent-{folder}"), Some(session))
         }
+        // Kimi CLI: `<session>/wire.jsonl`.
         _ => (folder, None),
     }
 }
@@ -230,6 +233,8 @@ impl KimiWire {
             "usage.record" => {
                 feed.head.add_model(&record.model);
                 if let Some(usage) = record.usage.0.map(|usage| usage.usage())
+                    // Kimi Code writes the tokens of a step in its end and again in the record
+                    // after it; a record without such an end is a model call of its own.
                     && self.counted.take() != Some(usage)
                 {
                     self.flush(feed);
@@ -252,6 +257,8 @@ impl KimiWire {
         let payload = message.payload.0.unwrap_or_default();
         match message.kind.as_str() {
             "TurnBegin" | "SteerInput" => self.ask(payload.user_input, time, feed),
+            // A step is one call to the model. Its results belong to it, and what follows them is
+            // the next step.
             "StepBegin" | "TurnEnd" => self.flush(feed),
             "ContentPart" => self.part(&payload.kind, payload.text, payload.think, time, feed),
             "ToolCall" => {
@@ -263,6 +270,7 @@ impl KimiWire {
             }
             "StatusUpdate" => {
                 let usage = payload.token_usage.0.map(|usage| usage.usage());
+                // A later one may lack the tokens.
                 self.usage = usage.or(self.usage);
             }
             "StepInterrupted" => self.mark(EventMark::Interrupted, time, feed),
@@ -335,6 +343,7 @@ impl KimiWire {
     }
 
     fn result(&mut self, call_id: Text<'_>, output: KimiOutput<'_>) {
+        // Without output, the message says what happened.
         let text = if output.output.is_empty() { output.message } else { output.output };
         let mut result = failure::result_of(text.into_owned());
         match output.is_error.0 {

@@ -65,6 +65,7 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
 fn describe(path: &Path, feed: &mut SessionFeed<'_>) {
     let file = path.with_extension("json");
     let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| file.len());
+    // A session that was itself exported as `.json` has no file beside it.
     let text = size.filter(|size| *size <= MAX_DESCRIPTION).filter(|_| file != path);
     let Some(text) = text.and_then(|_| std::fs::read_to_string(file).ok()) else { return };
     let about = JsonValue::parse(&text);
@@ -200,6 +201,7 @@ impl KiroLine<'_> {
         match self.kind.as_str() {
             "Prompt" => blocks.send_input(&person, EventRole::User, feed),
             "AssistantMessage" => blocks.send_answer(&agent, feed),
+            // Results come from the agent's side, although the model API calls their role `user`.
             "ToolResults" => blocks.send_input(&agent, EventRole::User, feed),
             "Compaction" => {
                 let mark = Some(EventMark::Compacted);
@@ -255,10 +257,12 @@ fn result<'a>(
 ) -> ToolResult<'a> {
     let blocks = JsonValue::parse(content);
     let (mut text, mut exit_code) = (Text::default(), None);
+    // A result has one or two blocks; the bound is for hostile files.
     for number in 0..20 {
         let at = |name: &str| blocks.text(&format!("/{number}/data{name}"));
         let (out, error) = (at("/stdout"), at("/stderr"));
         let status = at("/exit_status");
+        // The status is a text such as `exit status: 1`.
         exit_code = exit_code.or_else(|| status.rsplit([' ', ':']).next()?.trim().parse().ok());
         if out.is_empty() && error.is_empty() {
             text.append(&at(""));

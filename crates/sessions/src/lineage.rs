@@ -54,9 +54,11 @@ impl SessionLineage {
     /// they start with the same events. An unknown lineage matches any other.
     pub fn is_same_run(&self, other: &Self) -> bool {
         let compared = self.steps.len().min(other.steps.len());
+        // With one or two events in common, leaving out the last would compare hardly anything.
         let is_partly = self.steps.len() != other.steps.len() && compared > 2;
         // The last event of the shorter copy may have been truncated while it was written.
         let compared = if is_partly && compared < MAX_STEPS { compared - 1 } else { compared };
+        // The first digest is that of the first request, which all stores of the agent have alike.
         let compared = if self.by_request { compared.min(1) } else { compared };
         self.steps[..compared] == other.steps[..compared]
     }
@@ -104,6 +106,7 @@ impl LineageTracker {
         let is_answer = event.role == EventRole::Assistant
             && event.origin != EventOrigin::Harness
             && !(event.text.is_empty() && event.calls.is_empty());
+        // Results cannot count: readers leave them out if the sink does not want them.
         if !is_request && !is_answer {
             return;
         }

@@ -75,6 +75,7 @@ impl<'s> JsonLines<'s> {
     pub(super) fn next(&mut self, notes: &mut ReadNotes) -> io::Result<Option<JsonLine<'_>>> {
         loop {
             let Some(place) = self.find()? else { return Ok(None) };
+            // Blank and skipped lines count too, so that numbers agree with those of an editor.
             self.number += 1;
             let (is_blank, unended) = match place {
                 LineLocation::Skipped => {
@@ -141,10 +142,13 @@ impl<'s> JsonLines<'s> {
                 let is_end = line.is_empty();
                 return Ok((!is_end).then_some(LineLocation::Own { unended: true }));
             }
+            // The line continues in the next fill of the buffer, which overwrites this one.
             line.extend_from_slice(part);
             let read = part.len() + usize::from(end.is_some());
             input.consume(read);
             if line.len() > MAX_LINE {
+                // The part that is read already and the rest are one stream, so that shortening
+                // sees the line as a whole.
                 let mut rest = RestOfLine { input, is_ended: end.is_some() };
                 let long = std::mem::take(line);
                 let is_whole = read_shortened(long.as_slice().chain(&mut rest), line)?;
@@ -242,6 +246,8 @@ impl<'l> JsonLine<'l> {
 
     /// Records that the line cannot be used. An unterminated last line counts as truncation.
     pub(super) fn note_skipped(&self, notes: &mut ReadNotes) {
+        // Agents append a line and its break in one write, so that a line without a break is one
+        // that was interrupted.
         if self.is_unterminated {
             notes.torn = Some(format!("line {}", self.number));
         } else {

@@ -97,6 +97,8 @@ impl SessionNaming {
         let names = path.ancestors().skip(1).filter_map(Path::file_name);
         let mut names = names.map(|name| selftest_text::one_line(&name.to_string_lossy(), 80));
         self.name = Some(match names.find(|name| !name.starts_with(instance)) {
+            // A folder that starts with the instance's name belongs to it alone and tells no runs
+            // apart.
             Some(folder) => format!("{folder}/{instance}"),
             None => instance.to_owned(),
         });
@@ -123,6 +125,7 @@ impl SessionNaming {
             Some(name) => name,
         };
         let name = selftest_text::one_line(name, MAX_NAME);
+        // 32 bits are enough: they tell apart sessions of one file name, of which there are few.
         format!("{name}-{:08x}", self.start.digest(start) & 0xffff_ffff)
     }
 
@@ -137,6 +140,7 @@ impl SessionNaming {
         }
         let given = self.use_counts.entry(key).or_default();
         *given += 1;
+        // Equal sessions in one file, such as repeated runs of a benchmark, have equal digests.
         if *given == 1 { id } else { format!("{id}#{given}") }
     }
 

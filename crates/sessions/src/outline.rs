@@ -1,5 +1,6 @@
-//! Describes the shape of a JSON value, by which formats recognise their content. The outline is built
-//! while the value is read, so a truncated value still has one, and memory does not grow with the value.
+//! Describes the shape of a JSON value, by which formats recognise their content. The outline is
+//! built while the value is read, so a truncated value still has one, and memory does not grow with
+//! the value.
 
 use std::io::{BufReader, Read};
 

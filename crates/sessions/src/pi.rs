@@ -84,6 +84,7 @@ fn read_pass(
 
 /// Reads a header; only the first one counts.
 fn read_header(entry: &PiEntry<'_>, feed: &mut SessionFeed<'_>) {
+    // A concatenated file has several headers; the first one names the session.
     if !feed.head.id.is_empty() {
         feed.notes.ignored_records += 1;
         return;
@@ -399,6 +400,8 @@ impl EntryTree {
             parent => self
                 .numbers
                 .get(&RecordId::from(&*parent.id))
+                // An unknown parent is in a part of the file that was lost: nothing says that the
+                // entry before this one was left.
                 .map_or(EntryParent::Previous, |at| EntryParent::Entry(*at)),
         };
         self.has_fork |= match parent {

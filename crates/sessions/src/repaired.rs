@@ -28,7 +28,9 @@ pub(super) fn repair(bytes: &[u8]) -> Option<String> {
 /// Returns true if the text may need repair. This is much cheaper than [`repair`].
 pub(super) fn may_need_repair(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_err()
+        // Includes line breaks between values, which need no repair: a false alarm only costs time.
         || bytes.iter().any(|byte| *byte < b' ')
+        // Surrogates are U+D800 to U+DFFF, so that every one starts this way.
         || memmem::find(bytes, br"\ud").is_some()
         || memmem::find(bytes, br"\uD").is_some()
 }
@@ -71,6 +73,7 @@ impl RepairState {
     }
 
     fn byte(&mut self, byte: u8, repaired: &mut Vec<u8>) {
+        // Quotes after a backslash do not get here: `escape` takes both bytes.
         self.in_string ^= byte == b'"';
         // Between strings, line breaks and tabs are valid white space.
         if !self.in_string || byte >= b' ' {
@@ -103,6 +106,7 @@ impl RepairState {
                 Some(0xdc00..0xe000) => PAIR,
                 _ => 0,
             },
+            // A low surrogate alone; with a high one before it, the pair was taken as a whole.
             Some(0xdc00..0xe000) => 0,
             Some(_) => 6,
             None => length,
@@ -124,6 +128,7 @@ impl RepairState {
         last: bool,
         repaired: &mut Vec<u8>,
     ) -> Option<usize> {
+        // Only lead bytes that occur in valid UTF-8: C0, C1 and F5 to FF never do.
         let width = match byte {
             0xc2..=0xdf => 2,
             0xe0..=0xef => 3,

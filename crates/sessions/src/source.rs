@@ -101,6 +101,7 @@ pub(super) fn each_record<'de, 's, T: Deserialize<'de>>(
 ) -> Each<LenientObject<T>, impl FnMut(LenientObject<T>)> {
     each(move |LenientObject(record)| match record {
         Some(record) => send(record, feed),
+        // Counted, so that a list of which nothing can be read is not taken for an empty session.
         None => feed.notes.bad_records += 1,
     })
 }
@@ -223,12 +224,16 @@ impl SessionSource {
         let bytes = if let SessionSource::Bytes { bytes, .. } = self {
             bytes.as_slice()
         } else {
+            // The size is bounded above by `MAX_IN_MEMORY`, so that a huge sparse file reserves
+            // nothing here.
             buffer.reserve(usize::try_from(size).unwrap_or_default());
             self.open()?.read_to_end(&mut buffer)?;
             buffer.as_slice()
         };
         let bytes = without_mark(bytes);
         // Parsing from text borrows strings without checking UTF-8 for each of them.
+        // The first pass sends events at once instead of checking the text first: nearly all
+        // documents are sound, and a repair takes the events back.
         let first = simdutf8::basic::from_utf8(bytes).map(|text| parse_text(text, document, feed));
         let torn = match first {
             Ok(Ok(())) => return Ok(()),
@@ -240,6 +245,8 @@ impl SessionSource {
                     feed.notes.repaired_records += 1;
                     parse_text(&text, document, feed).err().map(|error| describe_error(&error))
                 }
+                // Malformed in a way that no repair mends; what came before the damage is sent
+                // already.
                 None => unreadable.ok().and_then(Result::err).map(|error| describe_error(&error)),
             },
         };
@@ -278,6 +285,7 @@ impl SessionSource {
                 describe_error(&error)
             }
         });
+        // A document counts as one record, however many characters were replaced.
         feed.notes.repaired_records += u64::from(changes.get() > 0);
         Ok(())
     }
@@ -334,6 +342,7 @@ impl Read for JoinedFiles<'_> {
                     0 => {
                         self.current = None;
                         // Keeps records apart if a file does not end with a line break.
+                        // There is room: an empty buffer has returned above.
                         buffer[0] = b'\n';
                         return Ok(1);
                     }

@@ -42,6 +42,8 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
         if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
+        // The rest of the line is skipped, so that memory does not grow with a line of a hostile
+        // file.
         if bytes.last() != Some(&b'\n') && bytes.len() as u64 == MAX_LINE {
             input.skip_until(b'\n')?;
             feed.notes.cut_fields += 1;
@@ -82,6 +84,7 @@ struct StoryReader {
 impl StoryReader {
     fn line(&mut self, line: &str, feed: &mut SessionFeed<'_>) {
         let trimmed = line.trim();
+        // First of all: inside of a fence, any line may be a quotation, also of another session.
         if let Some(fence) = &self.fence {
             // Longer fences enclose shorter ones.
             if trimmed.starts_with(fence.as_str()) && trimmed.trim_matches('`').is_empty() {
@@ -143,6 +146,7 @@ impl StoryReader {
     }
 
     fn keep(&mut self, line: &str) {
+        // `Text` keeps both ends of what is longer; this only bounds the memory until then.
         if self.text.len() + line.len() < MAX_BLOCK {
             self.text.push_str(line);
             self.text.push('\n');
@@ -170,6 +174,7 @@ impl StoryReader {
                 let body = ToolBody::of(&text);
                 let id = Text::from(format!("call {}", self.calls));
                 let name = attribute(&self.tag, "data-tool-name");
+                // The type is one of a few groups, such as `shell`; the name is the agent's own.
                 let name = name.or_else(|| attribute(&self.tag, "data-tool-type"));
                 self.blocks.call(ToolCall {
                     id: id.clone(),
@@ -241,6 +246,8 @@ impl<'a> Speaker<'a> {
         let mut time = Moment::default();
         let is_date =
             |at: &usize| details.as_bytes()[*at..].first().is_some_and(u8::is_ascii_digit);
+        // The name of a model may contain spaces and digits, so that every word is tried as the
+        // start of a time.
         let places = std::iter::once(0).chain(details.match_indices(' ').map(|(at, _)| at + 1));
         for at in places.filter(|at| *at < details.len()).filter(is_date) {
             let parsed = Moment::parse(&without_space(&details[at..]));
@@ -304,6 +311,7 @@ impl ToolBody {
                 match label {
                     "Parameters:" => arguments = Text::from(code),
                     "Additional data:" => {}
+                    // A block under any other label, or under none, is output.
                     _ => outputs.push(code),
                 }
                 continue;
@@ -326,6 +334,7 @@ impl ToolBody {
             "cancelled" | "rejected" => Some(ToolOutcome::Rejected),
             _ => None,
         };
+        // A call without status and output was still running when the file was written.
         let has_ended = outcome.is_some() || status == "completed" || !outputs.is_empty();
         let result = has_ended.then(|| {
             let output = outputs.join("\n");

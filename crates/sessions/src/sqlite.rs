@@ -37,6 +37,8 @@ impl TableColumns {
         database: &mut SqliteConnection,
         table: &str,
     ) -> Result<Self, sqlx::Error> {
+        // A view may be a recursive query without end, and a virtual table runs code of an
+        // extension; `rootpage` is above 0 only for a table that is stored in the file.
         let query = "SELECT info.name FROM sqlite_master AS master \
                      JOIN pragma_table_info(master.name) AS info \
                      WHERE master.type = 'table' AND master.rootpage > 0 AND master.name = ?";
@@ -83,6 +85,8 @@ impl TableColumns {
 
 /// Returns a field as text, empty for NULL. All fields are selected as text or bytes.
 pub(super) fn text(row: &SqliteRow, at: usize) -> Cow<'_, str> {
+    // Unchecked, because SQLite does not enforce the declared type of a column, and a checked read
+    // fails for text in an INTEGER column.
     let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at).ok().flatten();
     String::from_utf8_lossy(bytes.unwrap_or_default())
 }

@@ -1,7 +1,8 @@
-//! Deserializes a JSON value of any size while it is read. Small values are parsed from memory, which
-//! takes a fraction of the time of a byte-by-byte parser. Only large objects and lists are split here.
-//! A value that is parsed from memory may borrow from it for less long than the caller's type expects,
-//! so [`BorrowAdapter`] adapts serde's traits between lifetimes and passes strings on as copies.
+//! Deserializes a JSON value of any size while it is read. Small values are parsed from memory,
+//! which takes a fraction of the time of a byte-by-byte parser. Only large objects and lists are
+//! split here. A value that is parsed from memory may borrow from it for less long than the
+//! caller's type expects, so [`BorrowAdapter`] adapts serde's traits between lifetimes and passes
+//! strings on as copies.
 //!
 //! Accepts and rejects the same input as `serde_json::Deserializer::from_reader`, with the same
 //! messages.
@@ -62,6 +63,7 @@ impl<R: Read> JsonStream<R> {
     /// Reads more; returns `false` at the end of the stream.
     fn fill(&mut self) -> Result<bool, Error> {
         if self.rest.end + CHUNK > self.buffer.len() {
+            // What is parsed already makes room before the buffer grows.
             self.buffer.copy_within(self.rest.clone(), 0);
             self.rest = 0..self.rest.len();
             if self.rest.end + CHUNK > self.buffer.len() {
@@ -119,6 +121,8 @@ impl<R: Read> JsonStream<R> {
 
     /// Consumes the comma before the next part of an object or list; returns `false` at its end.
     fn begin_part(&mut self, what: &str, is_first: bool, close: u8) -> Result<bool, Error> {
+        // At the closing bracket nothing is consumed: `enter` does that, and checks which one it
+        // is.
         let next = self.peek_in(what)?;
         if next == close {
             return Ok(false);
@@ -130,6 +134,7 @@ impl<R: Read> JsonStream<R> {
             return Err(syntax_error());
         }
         self.consume(1);
+        // A trailing comma, which `serde_json` rejects as well.
         if self.peek_in("a value")? == close { Err(syntax_error()) } else { Ok(true) }
     }
 
@@ -141,6 +146,8 @@ impl<R: Read> JsonStream<R> {
             if let Some(length) = end.find(self.unparsed()) {
                 return Ok((length <= most).then_some(length));
             }
+            // Checked only after the buffered bytes were scanned, so that at most one chunk too
+            // many is read.
             if self.rest.len() > most {
                 return Ok(None);
             }
@@ -186,6 +193,8 @@ impl<R: Read> JsonStream<R> {
         let words = error.to_string();
         let place = format!(" at line {line} column {column}");
         let words = words.strip_suffix(&place).unwrap_or(&words);
+        // The value may start in the middle of a line of the stream; only its first line is
+        // shifted.
         let column = if line == 1 { self.column + column } else { column };
         Error::custom(format!("{words} at line {} column {column}", self.lines + line))
     }
@@ -280,6 +289,7 @@ impl<'de, R: Read> Deserializer<'de> for &mut JsonStream<R> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let first = self.peek_in("a value")?;
+        // `length` would take these for the end of a number with no digits.
         if matches!(first, b',' | b':' | b']' | b'}') {
             return Err(syntax_error());
         }
@@ -302,6 +312,8 @@ impl<'de, R: Read> Deserializer<'de> for &mut JsonStream<R> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        // No other JSON value starts with `n`, so that one byte decides without finding the end of
+        // the value.
         if self.peek()? == Some(b'n') {
             return self.deserialize_any(visitor);
         }

@@ -87,6 +87,7 @@ impl DocumentReader for FirstPass {
                                 *demonstrations += 1;
                             } else if message.role() == EventRole::Assistant {
                                 answered = true;
+                            // Held in memory until the second pass, hence the bound.
                             } else if !answered && opening.len() < MAX_OPENING {
                                 opening.push((message.role(), message.content.0.into_owned()));
                             }
@@ -176,7 +177,9 @@ impl SweStep<'_> {
             feed.head.cwd = self.state.text("/working_dir").line(400);
         }
         let is_written = !self.response.is_empty() || !self.thought.is_empty();
+        // The response is the thought together with the action, which becomes the call.
         let text = if self.thought.is_empty() { self.response } else { self.thought };
+        // The format has no ids; the observation is in the same step as its action.
         let id = format!("step {number}");
         let call = call_of(&self.action, Text::new(id.as_str()));
         let is_call = call.is_some();
@@ -239,6 +242,7 @@ impl SweInfo<'_> {
         }
         if !self.exit_status.is_empty() {
             let status = selftest_text::one_line(&self.exit_status, 200);
+            // `exit_api` is SWE-agent's status for a provider that failed for good.
             let mark = status.contains("exit_api").then_some(EventMark::ApiError);
             let text = Text::from(format!("exit status: {status}"));
             feed.send(Event { text, mark, ..Event::default() });

@@ -1,5 +1,6 @@
-//! Helpers of the readers' tests, among them a property that all readers share: a fixture with arbitrary
-//! damage is read without a panic, and the result keeps the invariants of the neutral model.
+//! Helpers of the readers' tests, among them a property that all readers share: a fixture with
+//! arbitrary damage is read without a panic, and the result keeps the invariants of the neutral
+//! model.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -61,6 +61,8 @@ impl<'a> Text<'a> {
             return Self { value, cut };
         }
         // The prefix of a data URL allows a lower limit than base64 by itself.
+        // Base64 goes before the length is bounded. Otherwise a screenshot would push out the text
+        // around it, and the cut would leave half a run that is no longer recognised.
         for without in [without_base64, without_bare_base64] {
             if let Some((without, more)) = without(&value) {
                 value = Cow::Owned(without);
@@ -102,6 +104,7 @@ impl<'a> Text<'a> {
         let from = self.find(NOTE_BEGINS)?;
         let to = from + self[from..].find(NOTE_ENDS)?;
         let (note, rest) = (self[from..to].trim_start(), &self[to + NOTE_ENDS.len()..]);
+        // The note stands inside of a string, in which a raw line break is invalid.
         Some([&self[..from], r"\n", note, NOTE_ENDS.trim_end(), r"\n", rest].concat())
     }
 
@@ -209,6 +212,7 @@ fn trim_partial_end(head: &str) -> &str {
 
 /// Returns the text without the partial word at its start.
 fn trim_partial_start(tail: &str) -> &str {
+    // Beyond this distance a text without any space, such as minified code, is cut where it is.
     let near = &tail[..tail.floor_char_boundary(MAX_CUT_SHIFT)];
     let left_out = near.find('\n').or_else(|| near.find(ends_word));
     &tail[left_out.map_or(0, |at| at + 1)..]
@@ -242,6 +246,7 @@ fn without_bare_base64(text: &str) -> Option<(String, usize)> {
 /// [`MAX_BARE_BASE64`], because any longer run crosses one of these positions.
 fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
     let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    // The text may be megabytes of log; a step of the minimum length visits a thousandth of it.
     let mut at = from + MAX_BARE_BASE64;
     while at < text.len() {
         let before = text[from..at].iter().rev().take_while(is_base64).count();
@@ -257,6 +262,7 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
         {
             return Some(run);
         }
+        // The run is too short or no base64; nothing before its end can be part of a longer one.
         at = run.end + MAX_BARE_BASE64;
     }
     None

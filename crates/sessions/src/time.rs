@@ -1,9 +1,9 @@
-//! Parses times in the formats that agents use, and dates sessions. Never panics and never guesses a
-//! time zone.
+//! Parses times in the formats that agents use, and dates sessions. Never panics and never guesses
+//! a time zone.
 //!
-//! The date of a session is that of its own events, else of its file's name, else of the folder that the
-//! agent named after it. A session without any of these is undated, and so is one whose times cannot be
-//! right. The date of the file itself is never used: a copy has another.
+//! The date of a session is that of its own events, else of its file's name, else of the folder
+//! that the agent named after it. A session without any of these is undated, and so is one whose
+//! times cannot be right. The date of the file itself is never used: a copy has another.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -42,6 +42,7 @@ impl Moment {
     pub(super) fn epoch(number: f64) -> Self {
         /// The year 5138 in seconds, or 1973 in milliseconds.
         const MAX_SECONDS: f64 = 1e11;
+        // 0 is what programs write for a time that was never set, not the year 1970.
         if !number.is_finite() || number <= 0.0 {
             return Self(None);
         }
@@ -118,6 +119,8 @@ fn date_in_path(path: &Path) -> Option<Timestamp> {
     let file = names.next()?;
     let folders: Vec<_> = names.take(3).collect();
     date_in_name(&file).map(|(_, time)| time).or_else(|| {
+        // A folder's name may end in digits of another meaning; agents put the date at the
+        // beginning.
         let at_start =
             |name: &str| date_in_name(name).filter(|(at, _)| *at == 0).map(|(_, time)| time);
         let day = match folders.as_slice() {
@@ -161,6 +164,7 @@ fn date_in_name(name: &str) -> Option<(usize, Timestamp)> {
         let number = |part: &str| found.name(part).and_then(|one| one.as_str().parse::<i8>().ok());
         let day = Date::new(found["y"].parse().ok()?, number("m")?, number("d")?).ok()?;
         let of_day = |part| number(part).unwrap_or_default();
+        // The pattern allows 24 to 29, and a wrong hour must not lose the day.
         let hour = of_day("h").min(23);
         let time = day.at(hour, of_day("min"), of_day("sec"), 0);
         return Some((found.name("date")?.start(), Offset::UTC.to_timestamp(time).ok()?));

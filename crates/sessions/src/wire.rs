@@ -4,8 +4,8 @@
 //! Records with [`Text`] fields derive `Deserialize` with `bound(deserialize = "'de: 'a")`, because
 //! their texts borrow from the line or document.
 //!
-//! [`AnyJson`] deserializes a value of any type, regardless of the type that was expected. [`RecordId`]
-//! stores ids as numbers.
+//! [`AnyJson`] deserializes a value of any type, regardless of the type that was expected.
+//! [`RecordId`] stores ids as numbers.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -60,6 +60,7 @@ async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), Se
         while let Some(row) = rows.try_next().await? {
             // Unchecked, because the column stores text or bytes.
             let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(5).ok().flatten();
+            // NULL for a thread beyond the limit, which then counts as a bad record.
             let bytes = bytes.unwrap_or_default();
             let unpacked =
                 if text(&row, 4) == "zstd" { unpack(bytes) } else { Some(bytes.to_vec()) };

@@ -56,6 +56,8 @@ impl DocumentReader for AtifTrajectory {
                 // Subagents share the session id; their own id is the trajectory's.
                 "session_id" | "trajectory_id" => {
                     let text = map.next_value::<Text<'de>>()?;
+                    // The order of keys is not fixed: the first id counts until the right one
+                    // comes.
                     if id.is_empty() || is_subagent == (key.as_str() == "trajectory_id") {
                         text.as_str().clone_into(&mut id);
                         // Set at once, because subagents later in the file refer to it.
@@ -271,6 +273,8 @@ impl<'a> AtifResult<'a> {
             }
             None => {}
         }
+        // Last: our own writer states the outcome exactly, where an error flag cannot tell a
+        // refusal from an unknown outcome.
         if let Some(outcome) = parse_variant(&extra.outcome) {
             result.outcome = outcome;
         }
@@ -354,11 +358,13 @@ fn pair_results<'a>(
     let is_open = |call: &&ToolCall<'_>, results: &[ToolResult<'_>]| {
         !call.id.is_empty() && !results.iter().any(|result| result.call_id == call.id)
     };
+    // Nothing to pair.
     if calls.is_empty() || results.iter().all(|result| !result.call_id.is_empty()) {
         return results;
     }
     let open: Vec<_> = calls.iter().filter(|call| is_open(call, &results)).collect();
     let mut open = open.into_iter().map(|call| call.id.clone().into_owned());
+    // Results without an id are in the order of the calls.
     for result in results.iter_mut().filter(|result| result.call_id.is_empty()) {
         result.call_id = open.next().unwrap_or_default();
     }

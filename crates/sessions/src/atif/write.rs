@@ -178,6 +178,8 @@ impl StepWriter {
     }
 
     fn result(&mut self, result: &ToolResult<'_>, event: &Event<'_>) {
+        // A result without an id belongs to the first open call of its tool, as long as there is
+        // one.
         let open = if result.call_id.is_empty() {
             let is_of =
                 |open: &OpenCall| result.tool.is_empty() || open.tool == result.tool.as_str();
@@ -189,6 +191,7 @@ impl StepWriter {
         let is_error = match result.outcome {
             ToolOutcome::Ok => Some(false),
             ToolOutcome::Failed => Some(true),
+            // Other programs would count a refusal as an error of the tool.
             ToolOutcome::Rejected | ToolOutcome::Pending | ToolOutcome::Unknown => None,
         };
         let is_alone = open.is_none() && !result.call_id.is_empty();
@@ -201,6 +204,7 @@ impl StepWriter {
             ("error", words(&result.error)),
             ("tool", words(&result.tool)),
         ]);
+        // So that programs that know nothing of `extra` show the error at all.
         let content = if result.text.is_empty() { &result.error } else { &result.text };
         let mut given = json!({ "content": content.as_str(), "extra": extra });
         let at = if let Some(open) = open {

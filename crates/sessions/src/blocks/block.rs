@@ -70,6 +70,8 @@ const FAILURES: [&str; 3] =
 /// Returns the text of an error; for an object, its message.
 fn error_text(error: Text<'static>) -> Text<'static> {
     if !error.starts_with('{') {
+        // Some agents write the field into every result, and put `false` or an empty list there
+        // when nothing failed.
         return if matches!(error.as_str(), "false" | "[]") { Text::default() } else { error };
     }
     let message = JsonValue::parse(&error).text("/message");
@@ -325,6 +327,7 @@ impl<'a> ContentBlock<'a> {
         }
         let mut error = std::mem::take(&mut self.error);
         error.add(output.error);
+        // The text is read even if a flag decides: it may hold an exit code or the tool's name.
         let read = failure::result_of(text);
         // Some agents put the refusal message into the error field.
         let words = if read.text.is_empty() { &error } else { &read.text };
@@ -337,6 +340,7 @@ impl<'a> ContentBlock<'a> {
         });
         let is_refused = output.outcome == Some(ToolOutcome::Rejected)
             || is(&REFUSED)
+            // A successful result may quote such a message, for example from a file that was read.
             || (is_flagged != Some(false) && begins(&REFUSALS));
         // In Anthropic's protocol, a result without an error flag is a success.
         let is_anthropic = matches!(self.kind.as_str(), "tool_result" | "mcp_tool_result")
@@ -456,6 +460,8 @@ impl<'a> ContentBlock<'a> {
             "dynamic-tool" | "tool-invocation" => self.put_both(blocks),
             // The Vercel AI SDK puts the tool's name into the type.
             kind if kind.starts_with("tool-") => {
+                // After `tool-call` and `tool-result`, which have the same prefix and are no names
+                // of tools.
                 self.name = Text::from(kind["tool-".len()..].to_owned());
                 self.put_both(blocks);
             }

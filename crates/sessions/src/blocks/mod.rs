@@ -2,8 +2,8 @@
 //! Chat and Responses APIs, Gemini's parts, and blocks of the Vercel AI SDK, goose, pi and
 //! `OpenTelemetry`'s `GenAI` conventions. It also reads calls written as XML into the text.
 //!
-//! A block of an unknown type is shown by name and counted ([`crate::UnknownBlocks`]), never dropped
-//! silently. The caller knows who the speaker is.
+//! A block of an unknown type is shown by name and counted ([`crate::UnknownBlocks`]), never
+//! dropped silently. The caller knows who the speaker is.
 
 mod block;
 pub(super) mod xml;
@@ -135,6 +135,7 @@ impl<'a> ContentBlocks<'a> {
 
     /// Returns the step that text or a call belongs to, starting a new one after results.
     fn open_step(&mut self) -> &mut MessageStep<'a> {
+        // A result comes from outside of the model, so that what follows it is another model call.
         if self.steps.last().is_none_or(|step| !step.results.is_empty()) {
             self.steps.push(MessageStep::default());
         }
@@ -344,6 +345,7 @@ impl ToolOutput {
         let is_blocks =
             || serde_json::from_str::<Vec<TypedElement>>(json).is_ok_and(|all| !all.is_empty());
         // Any other list is the output itself.
+        // A list of which every element has a type; a program may well print a list of objects.
         if json.starts_with('[') && is_blocks() {
             let mut blocks = ContentBlocks::parse(json).unwrap_or_default();
             return Self { text: blocks.take_text(), ..Self::default() };
@@ -363,10 +365,12 @@ impl ToolOutput {
     fn unwrap_output(fields: &BTreeMap<Cow<'_, str>, &RawValue>, depth: usize) -> Option<Self> {
         let field = |name: &str| fields.get(name).map(|raw| raw.get());
         let inner = |name: &str| field(name).map(|json| Self::of(json, depth + 1));
+        // A wrapper around a wrapper keeps the inner text, but the outer one knows the outcome.
         let failed = |output: Self| Self { outcome: Some(ToolOutcome::Failed), ..output };
         // Vercel AI: `{"type": "error-text", "value": …}`.
         let kind = field("type").and_then(|json| serde_json::from_str::<String>(json).ok());
         match kind.as_deref() {
+            // Only with `value`: an output may have a field `type` of its own.
             Some("text" | "json" | "content") if fields.contains_key("value") => {
                 return inner("value");
             }
@@ -382,6 +386,8 @@ impl ToolOutput {
         }
         // A Model Context Protocol result.
         let flag = field("isError").or_else(|| field("is_error"));
+        // Beside other fields and without a flag, `content` is data, such as that of a file the
+        // tool read.
         if fields.contains_key("content") && (flag.is_some() || fields.len() == 1) {
             let output = inner("content").unwrap_or_default();
             return Some(match flag {

@@ -151,6 +151,8 @@ pub(in super::super) fn take_calls(text: &str) -> Option<XmlCalls> {
         if !written.text.is_empty() {
             written.text.push_str("\n\n");
         }
+        // The completion is what the user reads as the answer, so it is text and not only an
+        // argument.
         written.text.push_str(last_words.trim());
     }
     (!written.calls.is_empty()).then_some(written)
@@ -164,6 +166,7 @@ fn element(text: &str) -> Option<(&'static str, &str, &str)> {
     let inside = &text[name.len() + 2..];
     let close = format!("</{tool}>");
     // A mention of the tool, not a call: a call has parameters or is empty.
+    // Agents explain their tools in prose, as in "use <read_file> for that".
     let begins = inside.trim_start();
     if !begins.starts_with('<') {
         return None;
@@ -231,6 +234,7 @@ pub(in super::super) fn parse_prompt(text: &str) -> Option<XmlPrompt> {
             None => words.push_str(part),
             Some(tool) => {
                 // A completion already got its result in the answer.
+                // Bounded like the calls: a hostile message may hold any number of headers.
                 if tool != COMPLETION && results.len() < MAX_CALLS {
                     results.push(result(tool, numbers.id(tool), part));
                 }

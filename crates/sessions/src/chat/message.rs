@@ -1,7 +1,7 @@
-//! Parses one chat message and converts it to events. Calls and results may also stand between tags in
-//! the text, the way many models are trained on them:
-//! `<tool_call>{"name": …, "arguments": …}</tool_call>` and
-//! `<tool_response>{"tool_call_id": …, "name": …, "content": …}</tool_response>`.
+//! Parses one chat message and converts it to events. Calls and results may also stand between tags
+//! in the text, the way many models are trained on them: `<tool_call>{"name": …, "arguments":
+//! …}</tool_call>` and `<tool_response>{"tool_call_id": …, "name": …, "content":
+//! …}</tool_response>`.
 
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
@@ -249,6 +249,8 @@ impl<'a> ChatMessage<'a> {
             return self.say(EventRole::User, EventOrigin::Harness, feed);
         }
         let text = self.content.take_text();
+        // The predecessor of `tool_calls` had one call per message and no ids; `legacy_call` uses
+        // the name as the id.
         let is_old = self.role.as_str() == "function" && self.item.call_id.is_empty();
         let results = parse_tagged_results(&text).unwrap_or_else(|| {
             let name = self.item.name.clone();

@@ -5,8 +5,8 @@
 //!
 //! Without an error flag, tool failures are detected from the text (`failure`).
 //!
-//! The verdict of a benchmark's verifier, the `reward` of tau-bench or the `scores` of Inspect, becomes
-//! the last event of its session. A number other than 0 or 1 is shown but decides nothing.
+//! The verdict of a benchmark's verifier, the `reward` of tau-bench or the `scores` of Inspect,
+//! becomes the last event of its session. A number other than 0 or 1 is shown but decides nothing.
 
 pub(crate) mod formats;
 mod message;
@@ -14,7 +14,6 @@ mod message;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use message::{ChatMessage, ChatTokens, MessagePosition};
 use selftest_text::one_line;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
@@ -30,6 +29,7 @@ use crate::source::{DocumentReader, DocumentSeed, SessionSource};
 use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{AnyJson, JsonValue, LenientObject, deserialize_any_json};
+use message::{ChatMessage, ChatTokens, MessagePosition};
 
 /// Agent name for Inspect samples.
 pub(super) const INSPECT: &str = "inspect";

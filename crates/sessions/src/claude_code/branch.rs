@@ -125,6 +125,7 @@ impl RecordTree {
             (node.is_copy && has_new) || (node.is_foreign && is_before)
         };
         // A user's message that was abandoned although its parent was kept.
+        // A record that merely moved to another file, or that was written twice, is no rewind.
         let is_rewind = |(place, node): &(usize, &RecordNode)| {
             let is_person = node.kind == LinkKind::Turn && node.message.is_none();
             let is_gone = !kept[*place] && !node.is_replay && !is_elsewhere(*place, node);
@@ -151,6 +152,7 @@ fn find_concurrent(nodes: &[RecordNode], kept: &[bool], after: &[Option<u32>]) -
         }
         let Some(parent) = node.parent else { continue };
         let begin =
+            // The parent has a smaller index, so that its own branch is known by now.
             if kept[parent as usize] { place } else { begins[parent as usize].unwrap_or(place) };
         begins[place as usize] = Some(begin);
         let fork = nodes[begin as usize].parent.and_then(|fork| after[fork as usize]);
@@ -180,6 +182,7 @@ impl RecordFilter {
     /// Returns true if the next record with an id belongs to the session. Records written since the
     /// first pass do.
     pub(super) fn should_keep_next(&mut self) -> bool {
+        // The file may grow between the passes, while the agent is still running.
         let keep = self.kept.get(self.next).copied().unwrap_or(true);
         self.next += 1;
         keep

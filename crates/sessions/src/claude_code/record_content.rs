@@ -1,10 +1,10 @@
 //! Classifies a record as an answer, a prompt or a notice, regardless of the records around it:
-//! determines the author of a `user` record's text, most of which were not typed by a person, and the
-//! outcome of a tool call.
+//! determines the author of a `user` record's text, most of which were not typed by a person, and
+//! the outcome of a tool call.
 //!
-//! `is_error` covers failures of the tool, misuse by the model and refusals by users or rules; the text
-//! distinguishes them. Some old versions stored only the user's text as the error of a call. This cannot
-//! be distinguished, so such a call counts as failed.
+//! `is_error` covers failures of the tool, misuse by the model and refusals by users or rules; the
+//! text distinguishes them. Some old versions stored only the user's text as the error of a call.
+//! This cannot be distinguished, so such a call counts as failed.
 
 use memchr::memmem;
 
@@ -83,6 +83,7 @@ fn user<'a>(
                 }
                 // Outcomes of successful calls do not depend on their text, except in Hermes
                 // exports.
+                // An error is always parsed, as its text distinguishes failure, misuse and refusal.
                 let text = if outputs || is_hermes || block.is_error.is_set() {
                     without_reminders(block.content())
                 } else {
@@ -98,6 +99,7 @@ fn user<'a>(
             // Notes are removed only from text that a person may have typed.
             "text" if is_marked => user.text.add(block.text),
             "text" => user.text.add(without_notes(block.text)),
+            // A message of nothing but a screenshot was still typed by a person.
             kind @ ("image" | "document") => user.text.add(block.source.note(kind)),
             // The tools found by a tool search are named in its call.
             "tool_reference" | "fallback" => {}
@@ -248,6 +250,7 @@ fn cut_elements(text: &str, open: &str, close: &str) -> Option<String> {
         kept.push_str(before);
         rest = after;
     }
+    // Only an unclosed element: nothing was removed.
     if rest.len() == text.len() {
         return None;
     }
@@ -344,6 +347,7 @@ pub(super) fn feedback(result: &ToolResult<'_>) -> Option<Text<'static>> {
         let at = memmem::find(result.text.as_bytes(), words.as_bytes())?;
         Some(&result.text[at + words.len()..])
     })?;
+    // Claude Code appends this note for the model, which is not part of what the user typed.
     let said = said.split_once(AFTER_FEEDBACK).map_or(said, |(said, _)| said).trim();
     let typed = !said.is_empty() && !said.starts_with(CLARIFY);
     typed.then(|| Text::new(said.to_owned()))

@@ -98,6 +98,8 @@ pub(super) struct ClaudeTokens {
 
 impl ClaudeTokens {
     pub(super) fn usage(&self) -> TokenCounts {
+        // Anthropic counts cached input beside `input_tokens`; in our counts, only what was read
+        // from the cache is apart.
         let input = self.input.count().saturating_add(self.into_cache.count());
         TokenCounts { input, output: self.output.count(), cached: self.from_cache.count() }
     }
@@ -245,9 +247,11 @@ impl PrefixParser {
         // A line without a line break may be truncated and must be parsed completely to notice it.
         let at = self.key.find(bytes).filter(|_| line.is_terminated())?;
         let rest = &bytes[at..];
+        // Searching the whole result for six keys would cost what parsing it does.
         let end = &rest[rest.len().saturating_sub(TAIL_BYTES)..];
         let is_object = rest.trim_ascii_end().ends_with(b"}");
         if !is_object
+            // An empty key or value before it: malformed, so the complete parser decides.
             || bytes[..at].ends_with(b",")
             || self.another.find(rest).is_some()
             || self.later.iter().any(|key| key.find(end).is_some())

@@ -19,11 +19,9 @@ mod output;
 mod tests;
 mod turns;
 
-use output::{CallEnding, CallEndings, CodexOutput};
 use selftest_text::wording::plural;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use turns::{CopiedHistory, UserTurns};
 
 use crate::SessionReadError;
 use crate::content::MessageContent;
@@ -36,6 +34,8 @@ use crate::source::SessionSource;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{JsonText, LenientFlag, LenientInt, LenientObject};
+use output::{CallEnding, CallEndings, CodexOutput};
+use turns::{CopiedHistory, UserTurns};
 
 /// Record types of a rollout, whose first lines may be missing.
 const TYPES: [&str; 5] =

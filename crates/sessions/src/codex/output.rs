@@ -75,6 +75,7 @@ impl CodexOutput {
     /// Parses the output. If it is not `wanted`, the text of a successful call is left out.
     pub(super) fn read(json: Option<&RawValue>, wanted: bool) -> Self {
         let Some(json) = json.map(RawValue::get) else { return Self::default() };
+        // Outputs are most of a rollout, and unescaping them most of the time that reading takes.
         if !wanted && is_clear_success(json) {
             return Self { text: Text::default(), exit_code: Some(0) };
         }
@@ -84,6 +85,7 @@ impl CodexOutput {
     /// Builds the result, as far as the output alone determines it.
     pub(super) fn result(self) -> ToolResult<'static> {
         let text = self.text;
+        // Before the exit code: a refused command has one too, which is not the program's.
         if is_rejection(&text) {
             return ToolResult { outcome: ToolOutcome::Rejected, text, ..ToolResult::default() };
         }
@@ -155,6 +157,7 @@ pub(super) fn is_rejection(text: &str) -> bool {
         "This action was rejected",
         "user rejected",
     ];
+    // The reason follows on the first line: "exec command rejected by user".
     let first = text.lines().next().unwrap_or_default();
     // Real rejections are short; a long output may only quote one.
     text.len() < MAX_REJECTION
@@ -215,6 +218,8 @@ pub(super) struct CallEnding {
 impl CallEnding {
     /// Reads the outcome from an event; `None` if the event does not state it.
     pub(super) fn of_event(payload: &RolloutPayload<'_>) -> Option<Self> {
+        // For every kind of event: a declined patch also says `success: false`, as a failed one
+        // does.
         let declined = payload.status.as_str() == "declined";
         if declined {
             return Some(Self { outcome: ToolOutcome::Rejected, exit_code: None });
@@ -298,7 +303,7 @@ impl CallEndings {
     pub(super) fn record_ending(&mut self, id: &str, ending: CallEnding) {
         let Some(call) = self.call(id) else { return };
         // A rejection in the output is final, because its event reports a plain failure.
-        let differs = |told: CallEnding| told != ending && told.outcome != ToolOutcome::Rejected;
+        let differs = |sent: CallEnding| sent != ending && sent.outcome != ToolOutcome::Rejected;
         let is_news = call.sent.is_some_and(differs);
         call.ending = Some(ending);
         self.needs_second_pass |= is_news;
@@ -328,6 +333,7 @@ impl CallEndings {
 
     /// Returns calls that ended according to an event but have no output.
     pub(super) fn unanswered(&mut self) -> Vec<(String, CallEnding)> {
+        // A call that never started in this file belongs to the copied history.
         let open = |id: &String| {
             let call = self.calls.get(id).filter(|call| call.has_started && call.sent.is_none())?;
             Some((id.clone(), call.ending?))
@@ -344,6 +350,7 @@ impl CallEndings {
     pub(super) fn reset_pass(&mut self) {
         self.needs_second_pass = false;
         for call in self.calls.values_mut() {
+            // The endings stay: knowing them is the reason for the second pass.
             (call.has_started, call.sent) = (false, None);
         }
     }

@@ -1,9 +1,10 @@
-//! Determines which turns of a rollout count: those that the user rolled back later do not, nor does
-//! the copied history at the start of forks and subagents, which includes their parent's meta record.
+//! Determines which turns of a rollout count: those that the user rolled back later do not, nor
+//! does the copied history at the start of forks and subagents, which includes their parent's meta
+//! record.
 //!
-//! All copies have new timestamps, close to the moment of the fork. In newer files, records have turn
-//! ids (UUID v7, which start with a time), and the first turn younger than the session is its own. In
-//! older files, the first record after a pause is.
+//! All copies have new timestamps, close to the moment of the fork. In newer files, records have
+//! turn ids (UUID v7, which start with a time), and the first turn younger than the session is its
+//! own. In older files, the first record after a pause is.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -43,6 +44,7 @@ impl UserTurns {
         // The turn starts with its task, before the user message.
         if let Some(task) = self.task.take() {
             self.starts.push(task);
+        // Two messages without any work between them are one turn, as the item and the event are.
         } else if self.has_worked || self.starts.is_empty() {
             self.starts.push(line);
         }

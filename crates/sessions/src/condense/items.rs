@@ -1,6 +1,6 @@
-//! Splits a session into items for display, one for each text, call and result, and ranks them. Events
-//! worth showing are recognised by their text: reverts, thanks, tests, edits. This only ranks what is
-//! shown and does not affect grades.
+//! Splits a session into items for display, one for each text, call and result, and ranks them.
+//! Events worth showing are recognised by their text: reverts, thanks, tests, edits. This only
+//! ranks what is shown and does not affect grades.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

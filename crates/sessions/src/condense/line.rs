@@ -1,5 +1,5 @@
-//! Formats one item: its label, and its text or arguments without control characters, shortened in the
-//! middle if it is too long. Foreign text never starts a line, so it cannot imitate an event.
+//! Formats one item: its label, and its text or arguments without control characters, shortened in
+//! the middle if it is too long. Foreign text never starts a line, so it cannot imitate an event.
 
 use std::borrow::Cow;
 

@@ -10,11 +10,11 @@ mod line;
 use std::fmt;
 use std::fmt::Write as _;
 
-use items::{ItemKind, TranscriptItem};
 use selftest_text::one_line;
 use serde::Serialize;
 
 use crate::{Session, ToolOutcome};
+use items::{ItemKind, TranscriptItem};
 
 /// Maximum length of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,5 +1,5 @@
-//! Explains why files are not read as sessions: by their names and by what stands beside them. An audit
-//! accounts for every file of a folder.
+//! Explains why files are not read as sessions: by their names and by what stands beside them. An
+//! audit accounts for every file of a folder.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;

@@ -106,6 +106,7 @@ impl GeminiMessage<'_> {
         let text = self.content.0;
         match self.kind.as_str() {
             "user" => {
+                // The content includes files that the user mentioned with `@`.
                 let text = if self.display.0.is_empty() { text } else { self.display.0 };
                 let origin =
                     if is_harness(&text) { EventOrigin::Harness } else { EventOrigin::Human };
@@ -126,6 +127,7 @@ impl GeminiMessage<'_> {
                     calls.push(ToolCall { id, name, arguments: args.0 });
                 }
                 let usage = self.tokens.0.as_ref().map(GeminiTokens::usage);
+                // The model of an event says whose tokens these are.
                 let model = if usage.is_some() { self.model } else { Text::default() };
                 let (role, origin) = (EventRole::Assistant, of(EventOrigin::Agent));
                 let said = Event { role, origin, text, reasoning, calls, ..Event::default() };

@@ -6,15 +6,14 @@
 //! and becomes two events.
 //!
 //! In JSON lines, nearly every message is written several times, first without its tokens and tool
-//! results, and the last write of an id counts. A first pass therefore collects ids, and a second one
-//! sends each message at its last write.
+//! results, and the last write of an id counts. A first pass therefore collects ids, and a second
+//! one sends each message at its last write.
 
 mod message;
 
 use std::collections::HashMap;
 use std::io::Read;
 
-use message::{FunctionResponse, GeminiMessage, exit_code, is_harness};
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde_json::value::RawValue;
@@ -30,6 +29,7 @@ use crate::source::{DocumentReader, SessionSource};
 use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{JsonText, LenientFlag, LenientList, LenientObject, RecordId, each};
+use message::{FunctionResponse, GeminiMessage, exit_code, is_harness};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

@@ -1,5 +1,5 @@
-//! Parses a message, which all three stores write the same way, and converts it to events. User input
-//! while a tool is running (`/steer`) is at the end of the last tool result.
+//! Parses a message, which all three stores write the same way, and converts it to events. User
+//! input while a tool is running (`/steer`) is at the end of the last tool result.
 
 use memchr::memmem;
 use serde::Deserialize;

@@ -10,7 +10,6 @@ mod message;
 mod prompt;
 pub(super) mod state;
 
-use message::{AGENT, HermesMessage};
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
@@ -20,6 +19,7 @@ use crate::format::{FormatEntry, IdSource};
 use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::text::Text;
 use crate::wire::{JsonValue, LenientObject};
+use message::{AGENT, HermesMessage};
 
 /// Session metadata of a line. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]

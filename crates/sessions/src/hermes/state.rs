@@ -6,9 +6,9 @@
 //! otherwise) are dropped and counted. A session that continues in a child (`parent_session_id`)
 //! counts as two sessions.
 //!
-//! A compaction archives all rows and writes those that stay in the context again: the first few, its
-//! summary, and the last few. The copies have new row ids and no marker, so they are recognised by
-//! content and position.
+//! A compaction archives all rows and writes those that stay in the context again: the first few,
+//! its summary, and the last few. The copies have new row ids and no marker, so they are recognised
+//! by content and position.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

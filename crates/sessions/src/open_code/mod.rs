@@ -87,6 +87,7 @@ async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), Se
     // Separate connections, because the outer queries are still streaming.
     let (mut inner, mut innermost) =
         (open(path, &mut feed.notes).await?, open(path, &mut feed.notes).await?);
+    // Columns of newer versions; those that a database lacks are read as NULL.
     let list = sessions.list(&[
         "id",
         "parent_id",
@@ -113,6 +114,7 @@ async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), Se
             feed.record_time(Moment::parse(&field(5)));
             let id = text(&row, 0).into_owned();
             send_session(&mut inner, &mut innermost, &messages, &parts, &id, feed).await?;
+            // `revert` is NULL or an object that names the first message taken back.
             if text(&row, 6).trim_start().starts_with('{') {
                 send_undo(feed);
             }
@@ -480,6 +482,7 @@ impl<'a> MessageInfo<'a> {
             _ => feed.notes.ignored_records += 1,
         }
         if let Some(failure) = self.error.0 {
+            // OpenCode reports a stop by the user as an error of the message.
             let is_stop = failure.name.as_str() == "MessageAbortedError";
             let mark = Some(if is_stop { EventMark::Interrupted } else { EventMark::ApiError });
             let mut text = Text::from(failure.name.as_str().to_owned());

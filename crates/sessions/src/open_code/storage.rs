@@ -33,10 +33,12 @@ impl SessionFolders {
         let session = path.file_stem()?;
         let project = path.parent()?;
         let sessions = project.parent()?;
+        // `storage/session/<project>/<id>.json`.
         if path.extension()? != "json" || !sessions.ends_with("session") {
             return None;
         }
         // The layout of the first versions.
+        // `session/info/<id>.json`, `session/message/<id>/…`, `session/part/<id>/<message>/…`.
         if project.ends_with("info") && sessions.join("message").is_dir() {
             let (messages, parts) = (sessions.join("message"), sessions.join("part"));
             return Some(Self { messages: messages.join(session), parts: parts.join(session) });
@@ -90,6 +92,7 @@ fn list_json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
+    // Ids of OpenCode ascend with time.
     files.sort_unstable();
     Ok(files)
 }

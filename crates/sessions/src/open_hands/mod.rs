@@ -7,7 +7,6 @@
 
 mod record;
 
-use record::{HistoryEntries, OpenHandsRecord, ToolCallMetadata};
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use crate::content::{ApiUsage, MessageContent};
@@ -21,6 +20,7 @@ use crate::source::{DocumentReader, SessionSource};
 use crate::text::Text;
 use crate::wire::each;
 use crate::{SessionReadError, failure};
+use record::{HistoryEntries, OpenHandsRecord, ToolCallMetadata};
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {

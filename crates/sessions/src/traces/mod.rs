@@ -16,10 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use jiff::Timestamp;
-use message::TraceMessage;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Value};
-use thread::SpanThread;
 
 use crate::event::TokenCounts;
 use crate::feed::SessionFeed;
@@ -30,6 +28,8 @@ use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::each;
 use crate::{SessionReadError, chat};
+use message::TraceMessage;
+use thread::SpanThread;
 
 /// Maximum bytes of messages in memory. Further spans are dropped, and a note records it.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
@@ -189,10 +189,13 @@ struct SpanCollector {
 }
 
 /// Messages, each stored once.
-#[derive(Default)]
 struct MessagePool {
     all: HashMap<u64, Rc<TraceMessage>>,
+    /// Maximum of `bytes`.
+    most: usize,
     bytes: usize,
+    /// Set once a message was left out.
+    is_full: bool,
 }
 
 impl MessagePool {
@@ -209,17 +212,15 @@ impl MessagePool {
         if let Some(known) = self.all.get(&said.digest()) {
             return Some(known.clone());
         }
-        if self.bytes.saturating_add(said.size()) > MAX_BYTES {
+        // `take_record` then drops the whole record and notes it.
+        if self.bytes.saturating_add(said.size()) > self.most {
+            self.is_full = true;
             return None;
         }
         self.bytes += said.size();
         let said = Rc::new(said);
         self.all.insert(said.digest(), said.clone());
         Some(said)
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes.saturating_add(1024 * 1024) > MAX_BYTES
     }
 }
 
@@ -264,8 +265,9 @@ impl DocumentReader for SpanCollector {
 
 impl SpanCollector {
     fn new(kind: TraceKind) -> Self {
-        let (all, conversations) = (Vec::new(), HashMap::new());
-        Self { kind, all, conversations, messages: MessagePool::default() }
+        let messages =
+            MessagePool { all: HashMap::new(), most: MAX_BYTES, bytes: 0, is_full: false };
+        Self { kind, all: Vec::new(), conversations: HashMap::new(), messages }
     }
 
     /// Adds a record and the records inside it.
@@ -310,7 +312,7 @@ impl SpanCollector {
             TraceKind::Langfuse => langfuse::take_observation(value, self),
             TraceKind::OpenTelemetry => open_telemetry::take(value, self),
         };
-        let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
+        let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full;
         if is_too_much && self.all.len() > count {
             // Drop the whole record that exceeded the limit.
             self.all.truncate(count);
@@ -329,6 +331,7 @@ impl SpanCollector {
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         let start = |spans: &[TraceSpan]| spans.iter().filter_map(|span| span.start).min();
+        // Exporters write spans as they end, and several processes write to one file.
         groups.sort_by_cached_key(|(_, spans)| start(spans));
         for (id, mut spans) in groups {
             spans.sort_by_key(|span| span.start);
@@ -381,11 +384,33 @@ fn count(value: &Value, names: &[&str]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::{SpanCollector, TraceKind};
     use crate::test_support::survives_damage;
     use crate::{
         Event, EventMark, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
         TokenCounts, ToolOutcome, read,
     };
+
+    #[test]
+    fn a_message_beyond_the_limit_is_noted() {
+        let run = |text: &str| {
+            serde_json::json!({
+                "id": "r", "trace_id": "t", "run_type": "llm",
+                "inputs": { "messages": [{ "role": "user", "content": text }] },
+            })
+        };
+        let (source, mut collector) =
+            (SessionSource::bytes("runs.json", ""), SessionCollector::default());
+        let mut feed = SessionFormat::LangSmith.entry().feed(&source, &mut collector);
+        let mut spans = SpanCollector::new(TraceKind::LangSmith);
+        spans.messages.most = 300;
+        spans.take_record(&run("hello"), &mut feed);
+        assert_eq!((spans.all.len(), &feed.notes.torn), (1, &None));
+        // Far larger than what is left.
+        spans.take_record(&run(&"x".repeat(10_000)), &mut feed);
+        assert_eq!(spans.all.len(), 1);
+        assert!(feed.notes.torn.is_some());
+    }
 
     fn sessions(format: SessionFormat, text: &str) -> Vec<Session> {
         let mut collector = SessionCollector::default();

@@ -12,7 +12,6 @@ mod request;
 use std::io;
 use std::path::Path;
 
-use request::ChatRequest;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 use serde_json::Value;
@@ -26,6 +25,7 @@ use crate::source::{DocumentReader, SessionSource, each_record};
 use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{JsonValue, LenientInt};
+use request::ChatRequest;
 
 /// Maximum bytes of the file that names the folder of a workspace.
 const MAX_WORKSPACE: u64 = 64 * 1024;
@@ -57,6 +57,7 @@ fn is_chat(value: &JsonOutline) -> bool {
 /// Reads one session.
 fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     "vscode-copilot".clone_into(&mut feed.head.agent);
+    // The document must be in memory to be changed, while one without changes is read as a stream.
     if is_journal(source)? {
         let document = replay(source, &mut feed.notes)?;
         let text = |name: &str| Text::deserialize(&document[name]).unwrap_or_default();
@@ -71,6 +72,7 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
     } else {
         source.read_document(&mut ChatFile, feed)?;
     }
+    // Last, because a document that needs repair is read a second time with an empty head.
     feed.head.cwd = workspace_folder(source.path());
     Ok(())
 }
@@ -122,6 +124,8 @@ fn without_escapes(uri: &str) -> String {
     let mut bytes = Vec::with_capacity(uri.len());
     let mut rest = uri.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
+        // Decoded byte by byte: an escape may be half of a character, or none at all in a foreign
+        // file.
         let escaped = (first == b'%').then(|| after.get(..2)).flatten();
         let digits = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
         if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
@@ -184,6 +188,7 @@ fn replay(source: &SessionSource, notes: &mut ReadNotes) -> io::Result<Value> {
             break;
         }
         let Some(mut change) = line.parse::<JournalChange>(&mut scratch, notes) else { continue };
+        // Before the change is applied: copies of files are most of the bytes of a long chat.
         shed(&mut change.v);
         if !change.apply(&mut document) {
             notes.ignored_records += 1;
@@ -210,6 +215,7 @@ impl JournalChange {
             Some(1) => step(place, last).map(|place| *place = self.v).is_some(),
             Some(2) => {
                 let Some(place) = step(place, last) else { return false };
+                // The list may not exist yet, or be one of the fields that were emptied.
                 if !place.is_array() {
                     *place = Value::Array(Vec::new());
                 }

@@ -157,9 +157,11 @@ impl ChatRequest<'_> {
         } else {
             &metadata.resolved_model
         };
+        // The choice of the model was left to Copilot, and which one answered is not recorded.
         if model != "auto" {
             feed.head.add_model(model);
         }
+        // Versions write the counts in one place, in the other, or in both.
         let input = self.prompt_tokens.count().max(metadata.prompt_tokens.count());
         let output = self.completion_tokens.count().max(metadata.output_tokens.count());
         let usage = TokenCounts { input, output, cached: 0 };
@@ -198,6 +200,7 @@ fn of_rounds<'a>(
     let mut blocks = ContentBlocks::default();
     let after_last_call = parts.iter().rposition(AnswerPart::is_call).map_or(0, |at| at + 1);
     let mut ending = Text::default();
+    // The rounds may lack the last answer, which was shown after the last call.
     for part in &parts[after_last_call..] {
         say(&mut ending, &part.words());
     }
@@ -213,6 +216,7 @@ fn of_rounds<'a>(
         for call in round.tool_calls.0 {
             // Ids of newer versions have an addition, those of older ones differ.
             let by_id = shown.iter().find(|part| part.tool_call_id.starts_with(call.id.as_str()));
+            // Only if every call was shown: otherwise a place says nothing.
             let by_place = || shown.get(number).filter(|_| shown.len() == count);
             let part = by_id.filter(|_| !call.id.is_empty()).or_else(by_place);
             number += 1;
@@ -234,6 +238,7 @@ fn of_rounds<'a>(
             }
             blocks.call(ToolCall { id: call.id, name: call.name, arguments: call.arguments.0 });
         }
+        // After all calls of the round: they were made at once, and a result would end the step.
         for result in of_round {
             blocks.result(result.into_owned());
         }
