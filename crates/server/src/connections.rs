@@ -216,6 +216,8 @@ fn is_client_error(error: &io::Error) -> bool {
 fn reject(stream: TcpStream) {
     use std::io::Write as _;
     if let Ok(mut stream) = stream.into_std() {
+        // One write without waiting: the socket's buffer is empty, and a slow client must not hold
+        // up the next one.
         let _ = stream.write(OVERLOADED);
     }
 }

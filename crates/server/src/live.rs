@@ -112,9 +112,13 @@ impl RunWatch {
             return Some(());
         }
         let changes = {
+            // Every watcher of a run sees its report change at once; parsing it for all of them at
+            // a time would take all processors.
             let _reading = READING.acquire().await.ok()?;
             let (app, reading) = (Arc::clone(&self.app), file.clone());
             let read = move || {
+                // A report that cannot be read ends the stream; the browser connects again by
+                // itself.
                 app.runs.read(&reading).ok().and_then(|report| RunChanges::from_report(&report))
             };
             tokio::task::spawn_blocking(read).await.ok()??

@@ -26,7 +26,7 @@ use selftest_service::jobs::QueueCounts;
 #[derive(Default)]
 pub(super) struct RequestCounters {
     requests: Mutex<BTreeMap<(&'static str, String, u16), u64>>,
-    runs: Mutex<super::metrics::RunStatisticsCache>,
+    runs: Mutex<RunStatisticsCache>,
 }
 
 /// Middleware that counts every request. Labels use route patterns, so clients cannot increase
@@ -43,6 +43,7 @@ pub(super) async fn count_requests(
         // Other methods share a label, so that clients cannot create new ones.
         _ => "other",
     };
+    // The pattern and not the path: ids in paths would make a series each.
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
     let response = next.run(request).await;

@@ -62,6 +62,8 @@ impl Problem {
 
     /// Creates an internal error. Details are logged and not sent to the client.
     pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
+        // Only the log gets the cause: it may contain paths or SQL, which are none of a client's
+        // business.
         tracing::error!("{error}");
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -153,11 +155,13 @@ pub(super) async fn convert_plain_errors(request: Request, next: Next) -> Respon
     if explained || !(status.is_client_error() || status.is_server_error()) {
         return response;
     }
+    // Such errors come from the framework's own extractors and limits, before any handler ran.
     let detail = match status {
         StatusCode::PAYLOAD_TOO_LARGE => "the body of the request is too large",
         _ => "the request could not be understood",
     };
     let mut problem = Problem::new(status, detail).into_response();
+    // Without `Allow`, a 405 is incomplete (RFC 9110, section 15.5.6).
     for name in KEPT_HEADERS {
         if let Some(value) = response.headers().get(&name) {
             problem.headers_mut().insert(name, value.clone());

@@ -101,6 +101,7 @@ impl QueueState {
         for key in batch.iter().filter_map(|request| request.key.as_ref()) {
             self.keys.remove(&scoped_key(key));
         }
+        // Only batches with keys count, since no lookup can miss anything else.
         self.write_count += u64::from(self.keys.len() < before);
     }
 }
@@ -263,6 +264,8 @@ impl RecordWriter {
     async fn write_batch(&self, batch: &[SkillRequest]) -> Result<(), StoreError> {
         let written = match self.tracker.record_requests(batch).await {
             Err(error) if error.is_transient() => return Err(error),
+            // An error that no repetition mends: the batch is given up, or it would block all later
+            // ones.
             written => written,
         };
         let mut state = self.shared.lock();

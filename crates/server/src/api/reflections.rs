@@ -100,7 +100,7 @@ fn start_recovery(app: &Arc<App>, score: &ReflectionScore) {
         );
         match app.reflections.notify_recovery_hook(&score).await {
             Ok(faults) => faults.iter().for_each(|why| tracing::warn!("{}", one_line(why, 400))),
-            Err(error) => tracing::warn!("the recovery hook was not told: {error}"),
+            Err(error) => tracing::warn!("the recovery hook was not notified: {error}"),
         }
     });
 }

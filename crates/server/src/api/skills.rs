@@ -120,10 +120,13 @@ async fn enqueue_record(
     // Another request can write keys between the lookup and the queueing. The lookup is then
     // repeated.
     for _ in 0..MAX_LOOKUPS {
+        // Read before the lookup: a write in between changes it, and `enqueue` then reports a stale
+        // lookup.
         let seen = app.skills.write_count();
         if let Some(key) = &key
             && let Some(written) = app.store.request_digest(key).await?
         {
+            // The same key with another body is a mistake of the client, not a repetition.
             return if written == key.digest {
                 Ok(accepted_response(EnqueueOutcome::Duplicate))
             } else {
@@ -153,6 +156,8 @@ fn accepted_response(accepted: EnqueueOutcome) -> Response {
 }
 
 fn key_conflict() -> Problem {
+    // The Idempotency-Key draft of the IETF asks for 422 here, and 409 for a request still in
+    // progress.
     let detail = "another body was sent under that Idempotency-Key; take a new key";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
@@ -245,6 +250,7 @@ pub(super) async fn one(
             items: page.items,
             next: page.next.map(|next| next.to_string()),
         },
+        // The history is kept by name, for all versions of a skill.
         audit: audit.into_iter().filter(|entry| entry.skill_version_id == skill.id).collect(),
         skill,
     }))

@@ -80,6 +80,7 @@ pub(super) fn fit_within<T: Serialize>(
     let mut build = build;
     let mut lengths = lengths.iter().copied().map(QuoteLimit);
     let first = build(lengths.next().unwrap_or(QuoteLimit(LENGTHS[0])));
+    // Results are built again instead of being shortened in place, so that no JSON is ever cut.
     lengths.fold(
         first,
         |answer, quoting| {

@@ -129,6 +129,8 @@ fn choose_run<'f>(
     let Some(wanted) = wanted else {
         return reports.next().ok_or_else(|| no_reports(runs));
     };
+    // Compared with the names of existing files, so that an id from an agent never becomes part of
+    // a path.
     if let Some(file) = files.iter().find(|file| file.run_id.as_str() == wanted) {
         return Ok(file);
     }

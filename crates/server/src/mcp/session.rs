@@ -151,6 +151,7 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<SessionMatch, To
     }
     let mut found = store.find_grades(wanted).await?.items;
     match found.len() {
+        // The store returns a few matches at most, enough to see that a prefix is ambiguous.
         1 => Ok(of(found.remove(0))),
         // A session can have grades by models only.
         0 if !store.session_quality_grades(wanted).await?.items.is_empty() => {

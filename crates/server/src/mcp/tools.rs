@@ -10,14 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answer::{ToolError, fit};
-use super::grades::ModelGrade;
-use super::recent::{RecentArguments, RecentGrades};
+use super::grades::{ModelGrade, RecentArguments, RecentGrades};
 use super::report::{ReportArguments, RunReport};
-use super::search::{SearchAnswer, SearchArguments};
+use super::search::{SearchAnswer, SearchArguments, WorstArguments, WorstSessions};
 use super::session::{SessionArguments, SessionGrade};
 use super::transcript::{TranscriptAnswer, TranscriptArguments};
-use super::worst::{WorstArguments, WorstSessions};
-use super::{McpServer, SessionGradingError, recent, report, search, session, transcript, worst};
+use super::{McpServer, SessionGradingError, grades, report, search, session, transcript};
 use selftest_text::one_line;
 
 /// Interval between progress messages.
@@ -70,7 +68,7 @@ impl McpServer {
         &self,
         Parameters(arguments): Parameters<RecentArguments>,
     ) -> Result<Json<RecentGrades>, ToolError> {
-        recent::show(&self.store, &arguments).await.map(Json)
+        grades::show_recent(&self.store, &arguments).await.map(Json)
     }
 
     /// Lists the sessions that went worst.
@@ -85,7 +83,7 @@ impl McpServer {
         &self,
         Parameters(arguments): Parameters<WorstArguments>,
     ) -> Result<Json<WorstSessions>, ToolError> {
-        worst::show(&self.store, arguments).await.map(Json)
+        search::show_worst(&self.store, arguments).await.map(Json)
     }
 
     /// Searches the text of sessions.
@@ -134,6 +132,7 @@ impl McpServer {
         Parameters(arguments): Parameters<ReportArguments>,
     ) -> Result<Json<RunReport>, ToolError> {
         let runs = self.runs.clone();
+        // A report of many cases takes a while to parse and must not hold up other tools.
         let read = tokio::task::spawn_blocking(move || report::show(&runs, &arguments));
         let report =
             read.await.map_err(|_| ToolError("reading the report failed; try again".to_owned()))?;
@@ -172,6 +171,7 @@ impl McpServer {
                  ollama/qwen2.5-coder:7b, or leave it out for the configured model"
             )));
         }
+        // Before a model is started, so that an unknown id fails at once.
         let session_id = session::find(&self.store, &arguments.session_id).await?.session_id;
         let graded = tokio::select! {
             graded = grading.grade(session_id, arguments.model) => graded,
@@ -188,6 +188,7 @@ impl McpServer {
 /// Sends progress once a second to a client that requested it. Never returns.
 async fn report_progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
     let Some(token) = context.meta.get_progress_token() else {
+        // Never ready, so that `select!` waits for the grade alone.
         return std::future::pending().await;
     };
     let begun = Instant::now();

@@ -115,6 +115,7 @@ pub(super) async fn show(
     if !(1..=MAX_EVENTS).contains(&count) {
         return Err(ToolError(format!("events is {count}, expected 1 to {MAX_EVENTS}")));
     }
+    // Grades by models alone name no file.
     let Some(file) = session.file() else {
         return Err(ToolError(
             "the file of this session is not known: run `selftest grade latest` in the project, \
@@ -159,6 +160,7 @@ fn answer(
             (event.calls.len(), MAX_PARTS, "calls of an event"),
             (event.results.len(), MAX_PARTS, "results of an event"),
         ]));
+        // Serialised, so that roles and outcomes have the names of the JSON API.
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let (role, origin) = (serde_json::json!(event.role), serde_json::json!(event.origin));
         EventAnswer {
@@ -183,6 +185,8 @@ fn answer(
                 .map(|result| ResultAnswer {
                     tool: clip_name(&result.tool),
                     outcome: word(serde_json::json!(result.outcome)),
+                    // Of a failed call, the error says more than the output before it, and space is
+                    // scarce.
                     output: quoting.quote_optional(Some(if result.error.is_empty() {
                         result.text.as_str()
                     } else {
@@ -198,6 +202,7 @@ fn answer(
     remarks.extend(
         part.notes.describe_losses().map(|lost| format!("lost of the file: {}", clip_name(&lost))),
     );
+    // Every event may add two remarks, which must not outweigh the events.
     remarks.truncate(MAX_PARTS);
     TranscriptAnswer {
         session_id: clip_name(id),

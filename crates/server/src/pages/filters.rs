@@ -116,6 +116,7 @@ pub(super) fn spaced(name: impl Serialize, _: &dyn Values) -> Result<String> {
 #[filter_fn]
 pub(super) fn pretty(value: impl Serialize, _: &dyn Values) -> Result<String> {
     let text = serde_json::to_string_pretty(&value).map_err(askama::Error::custom)?;
+    // JSON escapes control characters, but not those that reorder text.
     Ok(escape::visible(&text))
 }
 
@@ -193,6 +194,7 @@ pub(super) fn duration(milliseconds: impl OptionalValue<u64>, _: &dyn Values) ->
 #[filter_fn]
 pub(super) fn seconds(seconds: impl OptionalValue<f64>, _: &dyn Values) -> Result<String> {
     or_absent(seconds.value(), |seconds| match wording::minutes(seconds) {
+        // From an hour on, seconds say nothing any more.
         text if text.ends_with(" min") && !text.contains('h') => {
             format!("{text} {:02.0} s", seconds.round() % 60.0)
         }

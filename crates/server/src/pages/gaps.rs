@@ -52,6 +52,7 @@ impl GapsPage {
         let mut sessions = Vec::new();
         for evidence in &gap.evidence {
             let id = evidence.session_id.as_str();
+            // A gap often has several pieces of evidence in one session.
             if sessions.len() < MAX_SESSIONS && !sessions.contains(&id) {
                 sessions.push(id);
             }
@@ -245,6 +246,8 @@ impl MeasureFormat {
     /// Formats a row. Returns `None` if nothing was measured.
     fn row(&self, details: &Value) -> Option<MeasureRow> {
         let stored: StoredMeasure = read_part(details, self.key)?;
+        // Tokens and scores are missing if nothing measured them; a row of dashes would look like a
+        // result.
         stored.mean.control.or(stored.mean.treatment).or(stored.difference)?;
         let by = |value: f64| format_signed(self.factor * value, self.decimals);
         Some(MeasureRow {

@@ -97,6 +97,7 @@ pub(super) async fn page(
     let page = move || {
         let (report, answers, store) = load_labels(&app, &run_id)?;
         let labels = store.read(&answers)?;
+        // `from` is in the link, so that "skip" needs no state on the server.
         let open = answers.iter().enumerate().skip(from).find_map(|(position, id)| {
             if labels.of(&id.case).is_some() {
                 return None;
@@ -150,11 +151,15 @@ pub(super) async fn submit_label(
             let case = quote(&form.case);
             Problem::not_found(format!("run {} has no answer of {case}", report.run_id))
         })?;
+        // The report may have been written again while the form was open.
         if answer.answer_digest != form.answer {
             let detail = "the run has another answer by now: look at it again";
             return Err(Problem::new(StatusCode::CONFLICT, detail));
         }
         if let Some(label) = label {
+            // Labels are read, changed and written as a whole: of two forms sent at once, one label
+            // would be lost. The file is replaced atomically, so that a panic leaves no broken
+            // state behind.
             let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
             store.add(&answers, &[(answer, label)])?;
         }

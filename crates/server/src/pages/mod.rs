@@ -7,16 +7,11 @@ mod filters;
 mod gaps;
 mod jobs;
 mod label;
-mod quality;
 mod reflections;
-mod rules;
 mod run;
-mod search;
-mod selftests;
 mod session;
 mod sessions;
 mod skills;
-mod timeline;
 mod transcript;
 mod weekly;
 
@@ -46,9 +41,9 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/sessions/{id}/transcript", get(transcript::page))
         .route("/sessions/{id}/events", get(transcript::find_event))
         .route("/sessions/{id}/events/{number}", get(transcript::event))
-        .route("/search", get(search::page))
-        .route("/selftests", get(selftests::list))
-        .route("/selftests/trend.svg", get(selftests::trend))
+        .route("/search", get(sessions::search_page))
+        .route("/selftests", get(run::list))
+        .route("/selftests/trend.svg", get(run::trend))
         .route("/selftests/{run_id}", get(run::page))
         .route("/selftests/{run_id}/{scenario}", get(run::case_page))
         .route("/label/{run_id}", get(label::page).post(label::submit_label))

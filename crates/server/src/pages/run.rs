@@ -1,17 +1,14 @@
-//! The page of one selftest run with its result and cases. The parts that change during a run are
-//! separate templates, which live events send again.
+//! The pages of selftest runs: the list with the chart of their pass rates, and one run with its
+//! result and cases. The parts that change during a run are separate templates, which live events
+//! send again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
-
-use super::{filters, links, quote, render_html, run_blocking};
-use crate::App;
-use crate::problem::Problem;
 use selftest_checks::check::CheckOutcome;
 use selftest_harness::gate::finding::CaseChange;
 use selftest_harness::judge::Verdict;
@@ -23,7 +20,14 @@ use selftest_reports::causes::{CaseFault, SharedCauses};
 use selftest_reports::contrast::{Contrast, PieceKind};
 use selftest_reports::document::{CaseDocument, ReportDocument};
 use selftest_reports::traces::EvidencePart;
-use selftest_reports::{RunFile, against, traces, wording};
+use selftest_reports::{
+    RunArchive, RunEntry, RunFile, against, older_than, traces, trend_picture, wording,
+};
+use serde::Deserialize;
+
+use super::{filters, links, quote, render_html, run_blocking, svg_response};
+use crate::App;
+use crate::problem::Problem;
 
 /// A run writes its report after each case; cases rarely take longer than this.
 const MAX_CASE_TIME: Duration = Duration::from_mins(30);
@@ -93,6 +97,8 @@ impl<'r> CaseRow<'r> {
             (_, None) => 2,
             (_, Some(true)) => 3,
         };
+        // One more than there are cases, so that the order within a rank never reaches the next
+        // rank.
         rank * (report.scenarios.len() + 1) + order.unwrap_or(report.scenarios.len())
     }
 
@@ -122,6 +128,7 @@ impl RunDetailPage {
     /// it from deciding.
     fn findings(&self) -> Vec<String> {
         let found = self.report.gate.as_ref().map(against::of_run).unwrap_or_default();
+        // The first line says what was compared; it stands above the changes of cases.
         found.into_iter().skip(1).take(MAX_LINES).collect()
     }
 
@@ -254,6 +261,7 @@ pub(super) async fn case_page(
 ) -> Result<Response, Problem> {
     let page = move || {
         let (report, _) = read_run(&app, &run_id)?;
+        // By name and not by index: cases of a running self-test are still being added.
         let position = report.cases.iter().position(|case| case.name() == scenario);
         let position = position.ok_or_else(|| {
             let scenario = quote(&scenario);
@@ -270,4 +278,68 @@ pub(super) async fn case_page(
         })
     };
     render_html(&run_blocking(page).await?)
+}
+
+/// Maximum number of runs per page.
+const MAX_RUNS: usize = 50;
+/// Maximum number of runs to read for the chart, which shows the latest of each suite.
+const MAX_CHARTED: usize = 120;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SelftestsParams {
+    before: String,
+}
+
+#[derive(Template)]
+#[template(path = "page/selftests.html")]
+struct SelftestsPage {
+    section: &'static str,
+    total: usize,
+    rows: Vec<RunEntry>,
+    /// JSON files on this page that are not reports.
+    foreign: usize,
+    older: Option<String>,
+    newer: bool,
+}
+
+fn load_page(runs: &RunArchive, before: &str) -> Result<SelftestsPage, Problem> {
+    let mut files = runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
+    let total = files.len();
+    if !before.is_empty() {
+        files = older_than(files, before);
+    }
+    // From file names alone; only the reports that are shown are opened.
+    let more = files.len() > MAX_RUNS;
+    files.truncate(MAX_RUNS);
+    let older = files.last().filter(|_| more);
+    let older = older.map(|file| links::query("/selftests", &[("before", file.run_id.as_str())]));
+    let rows: Vec<RunEntry> = files.iter().filter_map(|file| runs.entry(file)).collect();
+    Ok(SelftestsPage {
+        section: "selftests",
+        total,
+        foreign: files.len() - rows.len(),
+        rows,
+        older,
+        newer: !before.is_empty(),
+    })
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Query(params): Query<SelftestsParams>,
+) -> Result<Response, Problem> {
+    render_html(&run_blocking(move || load_page(&app.runs, &params.before)).await?)
+}
+
+pub(super) async fn trend(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    let picture = move || {
+        let files = app.runs.files().map_err(|error| Problem::unreadable_reports(&error))?;
+        let newest = files.iter().filter_map(|file| app.runs.entry(file));
+        // Before `take`: experiments and replays are no points of the chart and must not use up its
+        // places.
+        let newest = newest.filter(|run| run.series().is_development()).take(MAX_CHARTED);
+        Ok(trend_picture(&newest.collect::<Vec<_>>())?)
+    };
+    run_blocking(picture).await.map(svg_response)
 }

@@ -1,18 +1,19 @@
-//! The list of sessions, sorted, filtered and paged by the database. With `?session=ID`, one
-//! session is open in a panel beside it.
+//! The list of sessions, sorted, filtered and paged by the database, and the page for searching
+//! them. With `?session=ID`, one session is open in a panel beside the list.
 
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use selftest_grading::grade::{SessionKind, TaskOutcome, TaskType};
+use selftest_service::search::{SearchError, SearchRequest, SearchResults, parse_time};
+use selftest_store::{ResultPage, SessionQuery, SessionRow, SessionSort};
 use serde::Deserialize;
 
 use super::{filters, links, parse_cursor, quote, render_html, session};
 use crate::App;
 use crate::problem::Problem;
-use selftest_grading::grade::{SessionKind, TaskOutcome, TaskType};
-use selftest_store::{ResultPage, SessionQuery, SessionRow, SessionSort};
 
 /// Maximum number of rows per page.
 const MAX_ROWS: u32 = 100;
@@ -97,6 +98,7 @@ impl SessionsParams {
                 "asc" => Some(false),
                 _ => None,
             })?;
+        // A link with only a column sorts as the first click on its heading does.
         let descending = descending.unwrap_or_else(|| first_descending(sort));
         let min_quality = parse_parameter(&self.min_quality, "a number from 0 to 1", |text| {
             text.trim().parse().ok().filter(|score| (0.0..=1.0).contains(score))
@@ -134,6 +136,8 @@ impl SessionsParams {
             ("dir", dir),
             ("after", after),
         ];
+        // Without `session`: a link to another order or page closes the panel, whose session may
+        // not be on it.
         links::query("/sessions", &pairs)
     }
 }
@@ -172,4 +176,104 @@ pub(super) async fn list(
         query,
         params,
     })
+}
+
+/// Maximum number of sessions per page.
+const MAX_HITS: u32 = 20;
+
+/// Maximum length of any form field in characters.
+const MAX_FIELD: usize = 500;
+
+/// Raw query parameters. Forms send empty texts for missing values.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SearchParams {
+    q: String,
+    agent: String,
+    project: String,
+    model: String,
+    tool: String,
+    errors: String,
+    since: String,
+    until: String,
+    after: String,
+}
+
+#[derive(Template)]
+#[template(path = "page/search.html")]
+struct SearchResultsPage {
+    section: &'static str,
+    params: SearchParams,
+    agents: Vec<String>,
+    /// `None` if the query is empty.
+    found: Option<SearchResults>,
+    /// Reason why nothing was searched.
+    fault: Option<String>,
+}
+
+impl SearchParams {
+    fn request(&self) -> Result<SearchRequest, Problem> {
+        let fields = [&self.q, &self.agent, &self.project, &self.model, &self.tool, &self.after];
+        if fields.iter().any(|field| field.chars().count() > MAX_FIELD) {
+            let expected = format!("expected at most {MAX_FIELD} characters in each field");
+            return Err(Problem::bad_request(expected));
+        }
+        let text = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+        let time = |text: &str| {
+            if text.trim().is_empty() {
+                return Ok(None);
+            }
+            let read = parse_time(text).map(Some);
+            read.ok_or_else(|| Problem::bad_request(format!("{} is not a day", quote(text))))
+        };
+        Ok(SearchRequest {
+            words: self.q.clone(),
+            agent: text(&self.agent),
+            project: text(&self.project),
+            model: text(&self.model),
+            tool: text(&self.tool),
+            errors: !self.errors.is_empty(),
+            since: time(&self.since)?,
+            until: time(&self.until)?,
+            limit: MAX_HITS,
+            cursor: text(&self.after),
+        })
+    }
+
+    fn link(&self, after: &str) -> String {
+        let pairs = [
+            ("q", self.q.as_str()),
+            ("agent", &self.agent),
+            ("project", &self.project),
+            ("model", &self.model),
+            ("tool", &self.tool),
+            ("errors", &self.errors),
+            ("since", &self.since),
+            ("until", &self.until),
+            ("after", after),
+        ];
+        links::query("/search", &pairs)
+    }
+}
+
+pub(super) async fn search_page(
+    State(app): State<Arc<App>>,
+    Query(params): Query<SearchParams>,
+) -> Result<Response, Problem> {
+    let request = params.request()?;
+    let (found, fault) = if params.q.trim().is_empty() {
+        (None, None)
+    } else {
+        match request.run(&app.store).await {
+            Ok(found) => (Some(found), None),
+            Err(SearchError::Store(error)) => return Err(error.into()),
+            Err(fault @ SearchError::Cursor) => {
+                return Err(Problem::bad_request(fault.to_string()));
+            }
+            // Shown in the form, where the user can mend the query, instead of on an error page.
+            Err(fault @ SearchError::NoWords) => (None, Some(fault.to_string())),
+        }
+    };
+    let agents = app.store.agents().await?;
+    render_html(&SearchResultsPage { section: "sessions", params, agents, found, fault })
 }

@@ -56,6 +56,7 @@ pub(super) struct WeeksChart {
 
 impl WeeksChart {
     pub(super) fn of(weeks: &[WeekCount]) -> Self {
+        // At least 1, so that a chart without executions does not divide by 0.
         let most = weeks.iter().map(|week| week.executions).max().unwrap_or_default().max(1);
         let bars = |count: fn(&WeekCount) -> u32| -> String {
             let counts = weeks.iter().map(count).enumerate().filter(|(_, count)| *count > 0);
@@ -63,6 +64,8 @@ impl WeeksChart {
                 let height = HEIGHT * f64::from(count) / f64::from(most);
                 format!("M{} {HEIGHT}v-{height:.1}h{WIDTH}v{height:.1}z", number * STEP)
             };
+            // One path per colour instead of a rectangle per bar: a page of a hundred skills stays
+            // small.
             counts.map(bar).collect::<Vec<_>>().concat()
         };
         let counts: Vec<String> = weeks
@@ -129,6 +132,7 @@ pub(super) async fn page(
     let tracker = app.skills.tracker();
     let skill = tracker.find_by_id(&id).await.map_err(|error| match error {
         SkillChangeError::Store(error) => error.into(),
+        // Only a lookup happens here, so that every other error means that the skill is missing.
         _ => Problem::not_found(format!("there is no skill with the id {}", quote(&id))),
     })?;
     let days = tracker.days(today()).await?;

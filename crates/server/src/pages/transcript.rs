@@ -90,6 +90,7 @@ async fn load_grade(app: &App, id: &str) -> Result<GradeRecord, Problem> {
 /// Reports that the file is missing or changed, which is not a server error. The page still shows
 /// the stored grade.
 fn transcript_missing(grade: GradeRecord, error: &TranscriptError) -> Result<Response, Problem> {
+    // The worker that reads files failed; the file itself may be fine.
     if let TranscriptError::Failed { why } = error {
         return Err(Problem::internal(why));
     }
@@ -105,11 +106,13 @@ pub(super) async fn page(
 ) -> Result<Response, Problem> {
     let grade = load_grade(&app, &id).await?;
     let is_alone = params.alone.is_some() && params.event.is_some();
+    // Pages have fixed borders, so that the link of an event always leads to the same page.
     let (from, count) = match (params.from, params.event) {
         (_, Some(event)) if is_alone => (event, 1),
         (Some(from), _) => (from, PAGE_EVENTS),
         (None, event) => (event.unwrap_or_default() / PAGE_EVENTS * PAGE_EVENTS, PAGE_EVENTS),
     };
+    // The number comes from the URL and may be the largest there is.
     let wanted = from..from.saturating_add(count);
     let part = match app.transcripts.part(&id, &grade.session_file, wanted).await {
         Ok(part) => part,
@@ -135,6 +138,7 @@ pub(super) async fn page(
         limit: MAX_STARTED,
         ..SessionQuery::default()
     };
+    // Shown on the first page only: the list has no place in the order of events.
     let started = if from == 0 { app.store.sessions(&query).await?.items } else { Vec::new() };
     let is_lost = params.lost.is_some();
     render_html(&TranscriptPage {
@@ -164,6 +168,7 @@ pub(super) async fn find_event(
         return Ok(Redirect::to(&links::shown_event(&id, number)).into_response());
     }
     let quote = wanted.quote.trim();
+    // Searching reads the whole file, so that an endless quote must not get that far.
     if quote.is_empty() || quote.chars().count() > MAX_QUOTE {
         let expected = format!("expected a number or a quote of at most {MAX_QUOTE} characters");
         return Err(Problem::bad_request(expected));
