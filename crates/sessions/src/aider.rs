@@ -83,6 +83,7 @@ fn start_run(source: &SessionSource, time: &str, feed: &mut SessionFeed<'_>) {
         SessionSource::File(path) | SessionSource::DigestedFile(path, _) => path.parent(),
         SessionSource::Folder { .. } | SessionSource::Bytes { .. } => None,
     };
+    // Every project has a file of this name, so that the folder's name tells sessions apart.
     let name = folder.and_then(std::path::Path::file_name).map(|name| name.to_string_lossy());
     feed.naming.set_name(name.as_deref().unwrap_or("aider"));
     "aider".clone_into(&mut feed.head.agent);
@@ -148,6 +149,7 @@ impl AiderRun {
         if voice == LineSpeaker::Program && self.take_message(words, feed) {
             return;
         }
+        // An answer has no length of its own; the limit is for files that are no chats.
         if self.text.len() + words.len() < MAX_TURN {
             self.text.push_str(words);
             self.text.push('\n');
@@ -221,6 +223,7 @@ impl AiderRun {
             }
             LineSpeaker::User => {
                 self.send_answer(feed);
+                // These only choose the mode in which the text after them is sent to the model.
                 let asked = CHAT_COMMANDS.iter().find_map(|command| words.strip_prefix(command));
                 let is_command = is_command(words);
                 let origin = match asked {

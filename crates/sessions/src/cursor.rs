@@ -161,6 +161,7 @@ impl Bubble<'_> {
         match self.kind.0 {
             Some(1) => feed.send_text(EventRole::User, EventOrigin::Human, self.text, time),
             Some(2) => {
+                // Most bubbles have counts of 0, which say nothing and are filtered out below.
                 let usage = self.token_count.0.map(|count| TokenCounts {
                     input: count.input_tokens.count(),
                     output: count.output_tokens.count(),

@@ -123,6 +123,7 @@ fn message_ids(root: &[u8]) -> Vec<String> {
                 after.get(length..)
             }),
             5 => rest.get(4..),
+            // Groups, which are obsolete, and damage: what follows cannot be found.
             _ => None,
         };
         match skipped {

@@ -85,7 +85,6 @@ impl SessionLineage {
 pub(super) struct LineageTracker {
     lineage: SessionLineage,
     events: usize,
-    has_asked: bool,
     /// Set once the agent has said or called something.
     has_answered: bool,
 }
@@ -131,7 +130,6 @@ impl LineageTracker {
         if lineage.steps.len() < MAX_STEPS {
             lineage.steps.push(lineage.whole);
         }
-        self.has_asked |= is_request;
         // The start covers everything up to the first answer and stays fixed after that.
         if !self.has_answered {
             lineage.beginning = lineage.whole;

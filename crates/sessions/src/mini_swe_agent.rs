@@ -133,6 +133,7 @@ impl MiniRun {
         let content = if message.content.0.is_empty() { message.output } else { message.content.0 };
         let (mut text, fenced) = split_fence(&content);
         let mut calls: Vec<ToolCall<'_>> = Vec::new();
+        // What was really run, as the program parsed it from the answer.
         for action in extra.actions.0 {
             let (id, arguments) = (action.tool_call_id, action.command);
             calls.push(ToolCall { id, name: "bash".into(), arguments });
@@ -240,6 +241,7 @@ impl MiniRun {
     /// it.
     fn exit(&mut self, message: MiniMessage<'_>, feed: &mut SessionFeed<'_>) {
         let extra = message.extra.0.unwrap_or_default();
+        // The last command submits the work and ends the run, so that it gets no output.
         if extra.exit_status.as_str() == "Submitted" {
             self.close(ToolOutcome::Ok, extra.timestamp.0, feed);
         }

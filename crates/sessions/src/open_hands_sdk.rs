@@ -151,6 +151,7 @@ impl SdkConversation {
                 let parts = [record.code.as_str(), record.detail.as_str(), record.error.as_str()];
                 let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
                 let text = parts.join(": ").into();
+                // Errors of the model's provider; others are the program's own.
                 let mark = record.code.starts_with("LLM").then_some(EventMark::ApiError);
                 feed.send(Event { text, time, mark, ..Event::default() });
             }
@@ -443,6 +444,7 @@ struct UsageTotals {
 impl UsageTotals {
     fn note(self, feed: &mut SessionFeed<'_>) {
         if self.usage != TokenCounts::default() {
+            // Replaced, not added: each update states the total so far.
             feed.head.usage = Some(self.usage);
         }
         self.models.iter().for_each(|model| feed.head.add_model(model));

@@ -335,6 +335,7 @@ impl SweHistory {
                     feed.send(Event { role, text, ..Event::default() });
                     return;
                 };
+                // An observation answers one call; another one without a call is a comment.
                 self.open = None;
                 let result = ToolResult { call_id, ..result_of(text) };
                 feed.send_results(EventOrigin::Agent, vec![result], None);

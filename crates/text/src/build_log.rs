@@ -54,12 +54,14 @@ impl CommandFilter {
 
     /// Returns the text as it can be written. JSON documents keep their meaning.
     pub fn apply(&mut self, text: &str) -> String {
+        // In JSON an escape keeps the value as it is, where a space would change it.
         let notation = if is_json(text) { Notation::Json } else { Notation::Plain };
         let mut safe = String::with_capacity(text.len() + 8);
         let mut rest = text.char_indices();
         while let Some((at, c)) = rest.next() {
             let is_after_return = std::mem::take(&mut self.is_after_return);
             match c {
+                // CRLF is one line end, also if it is split between two writes.
                 '\n' if is_after_return => {}
                 '\r' | '\n' => {
                     self.is_after_return = c == '\r';

@@ -40,6 +40,8 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
         let before = position.checked_sub(1).and_then(|index| characters.get(index)).copied();
         let after = characters.get(position + 1).copied();
         match c {
+            // Entities instead of backslashes: a renderer that passes HTML through reads them as
+            // text too.
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
@@ -87,6 +89,7 @@ pub fn fenced(text: &str, limit: usize) -> Markdown {
 /// Like [`fenced`], for a renderer that highlights this language.
 pub fn fenced_as(language: &'static str, text: &str, limit: usize) -> Markdown {
     let body = block(text, limit);
+    // CommonMark: a fence ends only at one that is at least as long.
     let fence = "`".repeat(longest_run(&body, '`').max(2) + 1);
     Markdown(format!("{fence}{language}\n{}\n{fence}", body.trim_end_matches('\n')))
 }
@@ -146,6 +149,7 @@ fn follows_www(before: &[char]) -> bool {
 fn block_marker(characters: &[char]) -> Option<usize> {
     let digits = characters.iter().take_while(|c| c.is_ascii_digit()).count();
     match characters.get(digits)? {
+        // `=` would turn the line before it into a heading.
         '#' | '-' | '+' | '=' if digits == 0 => Some(0),
         '.' | ')' if digits > 0 && characters.get(digits + 1).is_none_or(|c| *c == ' ') => {
             Some(digits)

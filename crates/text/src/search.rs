@@ -67,6 +67,7 @@ impl SearchWords {
         let terms = terms.into_iter().filter_map(|(part, is_prefix)| {
             let folded = fold(part);
             let words = tokens(&folded).map(|range| clip_word(&folded[range]).to_owned());
+            // The same limits as in the index, or a long word would never be found.
             let words: Vec<String> = words.take(MAX_PHRASE).collect();
             (!words.is_empty()).then_some(SearchTerm { words, is_prefix })
         });
@@ -120,6 +121,7 @@ impl SearchWords {
             let length = self.0.iter().filter_map(|term| term.match_length(&words[at..])).max();
             let Some(length) = length else { continue };
             let hit = places[at].start..places[at + length - 1].end;
+            // Phrases may overlap; a snippet marks each character once.
             if hits.last().is_none_or(|last| last.end <= hit.start) {
                 hits.push(hit);
             }
@@ -164,6 +166,8 @@ fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
         let start = at + text[at..].find(char::is_alphanumeric)?;
         let mut rest = text[start..].char_indices();
         let (_, first) = rest.next()?;
+        // Chinese and Japanese have no spaces, so that each character is a word and a query a
+        // phrase.
         let end = if is_unspaced_script(first) {
             first.len_utf8()
         } else {

@@ -190,6 +190,7 @@ impl DocumentReader for ChatDocument<'_> {
             match key.as_str() {
                 "messages" | "traj" | "history" | "conversations" | "chat_messages" => {
                     // Messages before the wrapper belong to a session of their own.
+                    // Once per wrapper: one that has two of these lists is still a single session.
                     if !is_wrapper && !feed.is_empty() {
                         feed.end_session();
                     }
@@ -358,6 +359,7 @@ fn send_scores(
             // Inspect's CORRECT and INCORRECT.
             Value::String(word) if word == "C" => Some(true),
             Value::String(word) if word == "I" => Some(false),
+            // With several scorers, a number may measure anything, such as a length.
             value if is_only => parse_verdict(value),
             _ => None,
         };

@@ -22,7 +22,9 @@ use crate::format::{
 };
 use crate::wire::RecordId;
 use branch::{LinkKind, RecordLink, RecordTree};
-use record_content::{HERMES, RecordContent, UserContent};
+use record_content::{
+    HERMES, RecordContent, UserContent, feedback, is_continuation, is_interruption, result_of,
+};
 use records::{ClaudeMessage, ClaudeRecord, ClaudeTokens, PrefixParser};
 
 /// Record types that a file may start with.
@@ -192,6 +194,7 @@ impl ClaudeReader {
         let place = match (record.is_sidechain.is_set(), self.is_subagent) {
             (false, _) => ConversationScope::Main,
             (true, Some(true)) => ConversationScope::SubagentFile,
+            // Older versions wrote the records of subagents into the file of their parent.
             (true, _) => ConversationScope::InlineSubagent,
         };
         match said {
@@ -356,11 +359,7 @@ impl ClaudeReader {
                 // From tools that the provider runs.
                 kind if kind.ends_with("_tool_result") => {
                     let (is_error, text) = (block.is_error.is_set(), block.content());
-                    event.results.push(self::record_content::result_of(
-                        block.tool_use_id,
-                        text,
-                        is_error,
-                    ));
+                    event.results.push(result_of(block.tool_use_id, text, is_error));
                 }
                 // Encrypted reasoning, and a note that another model answered.
                 "redacted_thinking" | "fallback" => {}
@@ -391,15 +390,15 @@ impl ClaudeReader {
         }
         let time = record.timestamp.0;
         user.unknown.iter().for_each(|kind| feed.count_unknown(kind));
-        let is_summary = user.is_summary || self::record_content::is_continuation(&user.text);
+        let is_summary = user.is_summary || is_continuation(&user.text);
         let mark = if is_summary {
             // In newer versions, the compaction boundary before it already is an event.
             (!mem::take(&mut self.awaits_summary)).then_some(EventMark::Compacted)
         } else {
-            self::record_content::is_interruption(&user.text).then_some(EventMark::Interrupted)
+            is_interruption(&user.text).then_some(EventMark::Interrupted)
         };
         // Text typed at a refusal is user input and becomes an event of its own.
-        let feedback = user.results.iter().find_map(self::record_content::feedback);
+        let feedback = user.results.iter().find_map(feedback);
         feed.send_results(place.agent_origin(), user.results, time);
         let (role, origin, text) = (EventRole::User, place.user_origin(user.is_human), user.text);
         feed.send(Event { role, origin, text, time, mark, ..Event::default() });

@@ -225,6 +225,7 @@ impl<'f, 's> RolloutReader<'f, 's> {
     /// history of the session that this one was forked from.
     fn meta(&mut self, time: Moment, payload: &RolloutPayload<'_>) {
         if self.replay.has_started() {
+            // A second meta record before anything was said is the parent's, and a copy follows.
             if self.feed.is_empty() && self.waiting.is_none() {
                 self.replay.read_parent(payload);
                 self.feed.head.parent = self.replay.parent().map(str::to_owned);
@@ -388,6 +389,7 @@ impl<'f, 's> RolloutReader<'f, 's> {
 
     fn assistant(&mut self, event: Event<'_>, time: Moment) {
         self.flush();
+        // The model's items up to the next output or message come from one call.
         let continues = std::mem::replace(&mut self.in_call, true);
         self.send(
             Event { role: EventRole::Assistant, continues, ..event },
@@ -420,6 +422,7 @@ impl<'f, 's> RolloutReader<'f, 's> {
 
     /// Sends a compaction once, although it is reported as a record and as an event.
     fn compaction(&mut self, text: Text<'_>, time: Moment) {
+        // Written as a record and as an event, in either order.
         if self.echo != Some(RepeatedEvent::Compaction) {
             self.mark(EventMark::Compacted, EventOrigin::Harness, text, time);
             self.echo = Some(RepeatedEvent::Compaction);
@@ -428,6 +431,7 @@ impl<'f, 's> RolloutReader<'f, 's> {
 
     fn send(&mut self, event: Event<'_>, origin: EventOrigin, time: Moment) {
         self.flush();
+        // Only what follows directly can be the other copy of a record.
         self.echo = None;
         let origin = if self.is_subagent { EventOrigin::Subagent } else { origin };
         self.feed.send(Event { origin, time: time.0, ..event });
@@ -476,7 +480,8 @@ struct RolloutRecord<'a> {
     payload: LenientObject<Box<RolloutPayload<'a>>>,
 }
 
-/// Any payload.
+/// Any payload. All types share one struct, because their fields do not clash and each line is then
+/// parsed only once.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct RolloutPayload<'a> {

@@ -48,6 +48,8 @@ pub(super) fn choose_lengths(
         let available = left;
         for (queue, share) in &mut queues {
             // The last round is first come, first served.
+            // Shares are of what was left when the round began, so that the order of the tiers
+            // gives no advantage within a round.
             let mut mine =
                 if round == MAX_ROUNDS { left } else { (available / 100 * *share).min(left) };
             while let Some(&at) = queue.peek() {
@@ -71,6 +73,7 @@ pub(super) fn choose_lengths(
         .map(|&at| (at, items[at].weight, line::item_text(session, &items[at]).len()))
         .collect();
     let labels: usize = chosen.iter().map(|&at| fixed(&items[at])).sum();
+    // Texts shorter than the level need less, and what they leave goes to the longer ones.
     let level = fill_level(&lengths, room.saturating_sub(labels));
     let mut caps = vec![None; items.len()];
     for (at, weight, length) in lengths {

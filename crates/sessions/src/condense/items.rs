@@ -95,6 +95,7 @@ pub(super) fn collect_items(session: &Session) -> Vec<TranscriptItem> {
             let tier = result_tier(result, call.is_some_and(|(_, tests)| tests));
             add(part, ItemKind::Result, tier);
             if tier == ItemTier::Error {
+                // Collected first, as `add` still borrows the items.
                 failed.extend(call);
             }
         }

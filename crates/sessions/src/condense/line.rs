@@ -65,6 +65,7 @@ pub(super) fn item_text(session: &Session, item: &TranscriptItem) -> String {
 /// Returns `min(length of the text, limit)`, cleaning no more text than needed.
 pub(super) fn clipped_length(session: &Session, item: &TranscriptItem, limit: usize) -> usize {
     let words = raw_text(session, item);
+    // Cleaning a whole output of megabytes for its first bytes would dominate the time.
     let end = words.floor_char_boundary(8 * limit);
     // If cleaning removes more than this, the estimate is too low, and only leaves others too much
     // room.
@@ -99,6 +100,7 @@ fn clean(text: &str) -> String {
             '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
                 clean.truncate(clean.trim_end().len());
                 if !clean.is_empty() {
+                    // Indented, so that no line of foreign text looks like a label.
                     clean.push_str("\n  ");
                 }
             }

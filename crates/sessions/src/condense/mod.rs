@@ -75,6 +75,7 @@ pub fn condense(session: &Session, budget: TranscriptBudget) -> SessionTranscrip
         if item.event > next {
             body.push_str(&gap_line((item.event - next) as u64));
         }
+        // Several items of one event count as one event.
         if item.event >= next {
             left_out.events -= 1;
         }

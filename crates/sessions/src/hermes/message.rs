@@ -82,6 +82,7 @@ impl HermesMessage<'_> {
 
     fn send_prompt(self, feed: &mut SessionFeed<'_>) {
         let mut prompt = prompt::split_prompt(self.content.0, self.is_summary.is_set());
+        // Hermes does not show these to the user, who has not typed them.
         if matches!(self.display_kind.as_str(), "hidden" | "internal_notification") {
             prompt.harness.append(&std::mem::take(&mut prompt.human));
         }
@@ -156,6 +157,7 @@ const ORIGIN: &str = "Gateway message origin (JSON data";
 pub(super) fn split_steer(text: &str) -> Option<(&str, &str)> {
     let whole = text.trim_end();
     if let Some(framed) = whole.strip_suffix(CLOSE) {
+        // The last one: the output before it may quote such a frame.
         let (before, frame) = framed.split_at(framed.rfind(OPEN)?);
         let (_, said) = frame.split_once("]\n")?;
         let said = match said.split_once("\n\n") {

@@ -107,6 +107,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
         return Some(start..start + said.len());
     }
     if SKILLS.iter().any(|beginning| from.starts_with(beginning)) {
+        // A skill without an instruction was invoked by a person, who typed no text of their own.
         return Some(instruction(text).unwrap_or(0..0));
     }
     if from.starts_with("[IMPORTANT: The \"") && from.contains(AUTO_LOADED) {
@@ -135,6 +136,7 @@ fn instruction(text: &str) -> Option<Range<usize>> {
 fn after_notices(text: &str, begin: usize) -> Option<Range<usize>> {
     let mut at = begin;
     while NOTICES.iter().any(|beginning| text[at..].starts_with(beginning)) {
+        // Notices nest brackets, for example around a list.
         let length = closing_bracket(&text[at..]).unwrap_or(text.len() - at);
         if text[at..at + length].contains(SCHEDULED) {
             return Some(0..0);

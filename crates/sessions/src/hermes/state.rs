@@ -204,6 +204,7 @@ fn message(row: &SqliteRow, feed: &mut SessionFeed<'_>) {
     if tool_calls.is_err() {
         feed.notes.bad_records += 1;
     }
+    // Content that is more than a text is stored as JSON behind such a prefix.
     let encoded = ENCODED.iter().find_map(|prefix| content.strip_prefix(prefix));
     let content = encoded.and_then(|json| serde_json::from_str::<MessageContent<'_>>(json).ok());
     let message = HermesMessage {
@@ -250,6 +251,7 @@ impl CopiedRows {
         if !columns.has("compacted") {
             return Ok(Self::default());
         }
+        // Most sessions are never compacted, and their rows need not be hashed.
         let query = "SELECT 1 FROM messages WHERE session_id = ? AND compacted = 1 LIMIT 1";
         if sqlx::query(query).bind(session).fetch_optional(&mut *database).await?.is_none() {
             return Ok(Self::default());
@@ -293,6 +295,7 @@ fn find_copies(rows: &[RowDigest]) -> HashSet<usize> {
         let next = summaries.get(number + 1).copied().unwrap_or(rows.len());
         // First rows of the context so far, right before the summary.
         let context = &digests[begin..summary];
+        // A copy and its original do not overlap, so that it is at most half of the context.
         let head = overlap(context, context, context.len().saturating_sub(1) / 2);
         let end = summary - head;
         // Last rows of the context, right after the summary.

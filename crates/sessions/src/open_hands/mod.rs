@@ -232,6 +232,8 @@ impl OpenHandsRun {
             feed.send(Event { role, origin, text, usage, time, continues, ..Event::default() });
             return;
         }
+        // In an evaluation, a program plays the user: it states the task and asks the agent to
+        // continue.
         let is_program = self.is_evaluation
             || record.source.as_str() == "environment"
             || text.starts_with(STAND_IN);
@@ -243,6 +245,7 @@ impl OpenHandsRun {
     fn finish(&mut self, record: OpenHandsRecord<'_>, feed: &mut SessionFeed<'_>) {
         let (continues, usage) = self.note_reply(record.tool_call_metadata.0.as_ref(), feed);
         let args = record.args;
+        // The name of the field changed between versions.
         let said = [args.final_thought, args.thought, args.content, record.message];
         let text = said.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
         let (role, origin, time) = (EventRole::Assistant, self.agent(), record.timestamp.0);
@@ -296,6 +299,7 @@ impl OpenHandsRun {
             return (false, None);
         };
         feed.head.add_model(&reply.model);
+        // Each action of one reply repeats it, with all its tokens.
         if !reply.id.is_empty() && self.reply == reply.id.as_str() {
             return (true, None);
         }
@@ -323,6 +327,7 @@ impl OpenHandsRun {
             self.subagents = self.subagents.saturating_sub(1);
         }
         let cause = record.cause.0.filter(|cause| *cause >= 0).map(|cause| cause.to_string());
+        // Taken in any case: with event ids, the last action must not wait for a later observation.
         let open = self.open.take();
         let Some(call_id) = cause.or(open) else {
             // An error of the harness itself.
@@ -347,6 +352,7 @@ impl OpenHandsRun {
             ("user_rejected", ..) => ToolOutcome::Rejected,
             (_, true, _) => ToolOutcome::Failed,
             (_, _, Some(0)) => ToolOutcome::Ok,
+            // -1: still running.
             (_, _, Some(_)) => ToolOutcome::Unknown,
             (_, _, None) if failure::is_failure_text(&text) => ToolOutcome::Failed,
             // These report failures as an `error` observation.

@@ -230,6 +230,8 @@ fn put(root: &mut Value, path: &str, value: &Value) {
     // Bounds the nesting that a hostile attribute name can cause.
     const MAX_PARTS: usize = 16;
     let mut at = root;
+    // `llm.input_messages.0.message.content`: indices are keys here, and `elements` orders them
+    // later.
     for part in path.split('.').take(MAX_PARTS) {
         if !at.is_object() {
             *at = json!({});
@@ -300,6 +302,7 @@ fn events(value: &Value) -> Map<String, Value> {
             if role == "choice" { ("assistant", &mut output) } else { (role, &mut input) };
         message.insert("role".to_owned(), json!(role));
         if let Some(id) = message.get("id").filter(|_| role == "tool").cloned() {
+            // In events of older conventions, the id of a tool's message is that of the call.
             message.insert("tool_call_id".to_owned(), id);
         }
         message.entry("content").or_insert(Value::Null);
@@ -326,7 +329,7 @@ fn vercel(attributes: &Map<String, Value>) -> Option<Value> {
     let words = attributes.get("ai.response.text");
     let calls = attributes.get("ai.response.toolCalls").map(json_of);
     let call = |call: Value| {
-        let arguments = call.get("args").or_else(|| call.get("input")).map(words_of);
+        let arguments = call.get("args").or_else(|| call.get("input")).map(value_text);
         json!({ "id": call.get("toolCallId"), "type": "function",
                 "function": { "name": call.get("toolName"), "arguments": arguments } })
     };
@@ -334,8 +337,4 @@ fn vercel(attributes: &Map<String, Value>) -> Option<Value> {
         calls.map(|all| elements(&all)).unwrap_or_default().into_iter().map(call).collect();
     (words.is_some() || !calls.is_empty())
         .then(|| json!([{ "role": "assistant", "content": words, "tool_calls": calls }]))
-}
-
-fn words_of(value: &Value) -> String {
-    value_text(value)
 }

@@ -67,7 +67,7 @@ impl SpanThread {
         let agent = spans.iter().find_map(|span| span.agent.clone());
         let agent = agent.or_else(|| spans.iter().find_map(|span| span.service.clone()));
         let agent = agent.unwrap_or_else(|| kind.agent().to_owned());
-        let mut telling = ThreadSender {
+        let mut sender = ThreadSender {
             agent: &agent,
             sent: HashMap::new(),
             calls: HashSet::new(),
@@ -75,12 +75,12 @@ impl SpanThread {
             tools: spans.iter().filter(|span| span.kind == Some(SpanKind::Tool)).collect(),
         };
         for &place in &self.spans {
-            telling.call(&spans[place], feed);
+            sender.call(&spans[place], feed);
         }
         if self.spans.is_empty() {
-            telling.send_tools(feed);
+            sender.send_tools(feed);
         }
-        telling.end(feed);
+        sender.end(feed);
         let own = |place: &usize| &spans[*place];
         let all: Vec<&TraceSpan> = if self.is_first {
             spans.iter().collect()
@@ -120,16 +120,18 @@ impl ThreadSender<'_> {
         let mut met = HashMap::<u64, usize>::new();
         for said in &span.input {
             let times = met.entry(said.key).or_default();
+            // Counted instead of remembered as a set: a person may send the same message twice.
             *times += 1;
-            let told = self.sent.get(&said.key).copied().unwrap_or_default();
+            let before = self.sent.get(&said.key).copied().unwrap_or_default();
             // A message with known calls is a copy, even if its other fields differ.
             let is_known_call =
                 !said.calls.is_empty() && said.calls.iter().all(|id| self.calls.contains(id));
             // Each model call repeats the conversation so far; only new messages are sent.
-            if *times > told && !is_known_call {
+            if *times > before && !is_known_call {
                 self.send(said, span, None, feed);
             }
         }
+        // One model call may answer with several messages; its tokens count once.
         let mut usage = Some(Self::about(span));
         for said in &span.output {
             self.send(said, span, usage.take(), feed);
@@ -190,6 +192,8 @@ impl ThreadSender<'_> {
                 self.open.push(id.clone());
             }
         }
+        // A result in the messages is what the model saw, and comes before that of the tool's own
+        // span.
         self.open.retain(|open| !said.answers.contains(open));
         self.mark_failures(&mut message);
         self.deliver(message, feed);
@@ -203,6 +207,7 @@ impl ThreadSender<'_> {
             self.tools.iter().copied().find(of_call).is_some_and(|span| span.error.is_some())
         };
         if failed(message, &["tool_call_id"]) {
+            // Messages have no error flag, but the span of the tool has a status.
             message.insert("is_error".to_owned(), json!(true));
         }
         for name in ["parts", "content"] {
@@ -220,6 +225,8 @@ impl ThreadSender<'_> {
     /// Sends results that appear only in the tools' spans and in no later message.
     fn end(&mut self, feed: &mut SessionFeed<'_>) {
         for id in std::mem::take(&mut self.open) {
+            // The last calls of a session have no later model call whose input would repeat their
+            // results.
             let found = self.tools.iter().find(|span| span.tool.call_id == id).copied();
             if let Some(span) = found {
                 self.deliver(tool_message(&span.tool, span), feed);

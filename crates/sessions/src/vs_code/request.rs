@@ -286,6 +286,7 @@ fn of_parts<'a>(parts: Vec<AnswerPart<'a>>, feed: &mut SessionFeed<'_>) -> Conte
                 let outcome = ToolOutcome::Ok;
                 blocks.result(ToolResult { call_id: id, outcome, ..ToolResult::default() });
             }
+            // Markdown is stored in fragments, which continue each other without line breaks.
             "" | "markdownContent" | "inlineReference" | "warning" => say(&mut text, &part.words()),
             "textEditGroup" => {}
             kind if DISPLAY.contains(&kind) => {}
@@ -305,6 +306,8 @@ fn say(text: &mut Text<'_>, fragment: &str) {
 /// Returns the output that the model saw.
 fn output_of(result: &JsonValue) -> Text<'static> {
     let mut text = Text::default();
+    // A pointer per part instead of a list: `JsonValue` is read only by pointer. The bound is for
+    // hostile files.
     for number in 0..50 {
         let part = result.text(&format!("/content/{number}/value"));
         if part.is_empty() {
@@ -356,6 +359,7 @@ impl AnswerPart<'_> {
 
     fn arguments(&self) -> Text<'static> {
         let data = &self.tool_specific_data;
+        // The last version of the command is the one that ran: the user may edit it before it does.
         let edited = ["userEdited", "toolEdited", "original"];
         let command = edited.map(|name| data.text(&format!("/commandLine/{name}")));
         let command = command.into_iter().find(|command| !command.is_empty());

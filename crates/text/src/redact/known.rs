@@ -45,6 +45,7 @@ pub fn is_secret_name(name: &str) -> bool {
     let is_folder = ["PWD", "OLDPWD"].contains(&name);
     !is_folder
         && has(&SECRET_WORDS)
+        // The last word says what the value is: `TOKEN_PATH` holds a path, `PATH_TOKEN` a token.
         && !words.last().is_some_and(|last| HARMLESS_WORDS.contains(&last.as_str()))
 }
 
@@ -52,6 +53,7 @@ pub fn is_secret_name(name: &str) -> bool {
 fn split_name(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
+    // Names come from foreign files; none that a person chose is longer.
     for c in name.chars().take(200) {
         if !c.is_ascii_alphanumeric() || (was_lower && c.is_ascii_uppercase()) {
             words.push(String::new());
@@ -139,6 +141,7 @@ fn strip_quotes(value: &str) -> &str {
 fn password_in_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#', ' ']).next()?;
+    // The last `@`: a password may contain one.
     let (user, _) = authority.rsplit_once('@')?;
     let (_, password) = user.split_once(':')?;
     // A shell variable is not the password itself.

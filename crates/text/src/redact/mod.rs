@@ -55,6 +55,7 @@ impl Redactor {
             .map(|value| value.trim().to_owned())
             .filter(|value| value.len() >= MIN_KNOWN_VALUE)
             .flat_map(|value| {
+                // Tool arguments are JSON in a string of JSON, in which a value is escaped twice.
                 let once = json_escape(&value);
                 let twice = json_escape(&once);
                 [value, once, twice]
@@ -99,6 +100,7 @@ impl Redactor {
             }
             text = Cow::Owned(remove_ranges(&text, &secrets));
         }
+        // Last, so that a whole key is already gone and only a cut one is left to find.
         if text.contains(KEY_END)
             && let Cow::Owned(replaced) = REST_OF_KEY.replace_all(&text, REDACTED)
         {
@@ -183,6 +185,8 @@ impl Redactor {
     /// Like [`Redactor::apply_json`], for the members of a JSON object.
     pub fn apply_object(&self, members: &mut Map<String, Value>) {
         for (name, member) in members {
+            // Before the name is looked at: a member with a secret name may be an object with other
+            // secrets.
             self.apply_json(member);
             if is_secret(name, member) {
                 *member = REDACTED.into();

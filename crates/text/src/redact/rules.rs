@@ -114,6 +114,8 @@ static TABLE: LazyLock<RuleTable> = LazyLock::new(|| {
         .ascii_case_insensitive(true)
         // The overlapping search requires the standard match kind.
         .match_kind(MatchKind::Standard)
+        // The largest and fastest form: the search runs over every output, and the table is built
+        // once.
         .kind(Some(AhoCorasickKind::DFA))
         .build(&keywords)
         .expect("the keywords are constants, and a test builds the automaton");
@@ -139,6 +141,7 @@ pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
     for hit in hits {
         let id = hit.pattern().as_usize();
         let here = hit.start()..hit.end();
+        // The automaton ignores case for all keywords; those of tokens are compared exactly here.
         let is_exact = text.as_bytes()[here.clone()] == *table.keywords[id].as_bytes();
         for one in &table.uses[id] {
             if !one.is_case_sensitive || is_exact {
@@ -226,6 +229,7 @@ fn find_mixed_token(
     keyword: &Range<usize>,
     rule: &RedactionRule,
 ) -> Option<Range<usize>> {
+    // A digit must be in the token itself: `test_` and a name of 30 letters have the same shape.
     let range = find_token(text, keyword, 0, rule)?;
     let token = rule.regex(true).find(&text[range.clone()])?;
     let mut behind = token.as_str().bytes().skip(keyword.len());
@@ -241,8 +245,8 @@ fn find_named(text: &str, keyword: &Range<usize>, rule: &RedactionRule) -> Optio
     let part = &text[start..text.floor_char_boundary(start + MAX_SECRET)];
     let end = start + rule.regex(true).find(part)?.end();
     let secret = &text[start..end];
-    let goes_on = text[end..].bytes().next().is_some_and(is_token_byte);
-    let is_secret = !goes_on
+    let continues = text[end..].bytes().next().is_some_and(is_token_byte);
+    let is_secret = !continues
         && secret.bytes().any(|byte| byte.is_ascii_digit())
         && entropy(secret) >= rule.entropy.max(MIN_ENTROPY);
     is_secret.then_some(start..end)

@@ -212,6 +212,7 @@ pub(super) fn find_value(text: &str, from: usize, opening: &str) -> Option<Range
             backslashes += 1;
             continue;
         }
+        // A raw line break is not part of a JSON string; the quote was never closed on its line.
         if byte == b'\n' {
             return unclosed_value(quote, from, at, escaped);
         }
