@@ -5,9 +5,9 @@
 //! secret stays in the text. JSON is redacted before serialisation, because escaping makes values
 //! look different.
 
-pub #[cfg(test)]
+#[cfg(test)]
 mod kinds;
-mod known;
+pub mod known;
 mod rules;
 mod shapes;
 
