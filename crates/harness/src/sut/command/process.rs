@@ -291,7 +291,8 @@ impl StderrBuffer {
             let is_break = |byte: &u8| *byte == b'\n';
             let dropped = bytes.iter().rev().take(MAX_STDERR_LINE).position(is_break).unwrap_or(0);
             bytes.truncate(bytes.len() - dropped);
-            start = self.last.iter().take(MAX_STDERR_LINE).position(is_break).map_or(0, |at| at + 1);
+            start =
+                self.last.iter().take(MAX_STDERR_LINE).position(is_break).map_or(0, |at| at + 1);
             let left_out = self.left_out + dropped + start;
             bytes.extend_from_slice(format!("\n… [{left_out} bytes left out]\n").as_bytes());
         }

@@ -274,7 +274,9 @@ fn is_dotted(path: &Path, dotted: &[&str]) -> bool {
 /// Reads the start of a text.
 fn text_of(file: File, redactor: &Redactor) -> Result<String, NamedFileError> {
     let mut bytes = Vec::new();
-    file.take((MAX_BYTES + BEYOND) as u64).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    file.take((MAX_BYTES + BEYOND) as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(&error))?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         // Truncated within a character. Any other error means that the file is not text.
