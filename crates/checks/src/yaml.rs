@@ -222,6 +222,7 @@ impl DocumentBuilder<'_> {
         let mut place = span(node.referenced, self.text);
         if !matches!(node.value, YamlNode::Scalar(_)) {
             let line = self.text[place.start..].lines().next().unwrap_or_default();
+            // A mapping or a list would be marked over all of its lines.
             place.end = place.start + line.trim_end().len();
         }
         self.places.insert(pointer.to_owned(), NodeLocation { key, value: place });
@@ -237,6 +238,7 @@ impl DocumentBuilder<'_> {
                 for (key, member) in members {
                     let child = join(pointer, &key.value);
                     let second = span(key.referenced, self.text);
+                    // The first occurrence counts, and every further one is reported with it.
                     if let Some(place) = self.places.get(&child) {
                         let first = place.key.clone().unwrap_or_default();
                         self.duplicates.push(DuplicateKey { key: key.value, first, second });
@@ -270,6 +272,8 @@ impl NodeVisitor {
     /// Converts a number to JSON, with integral floats as integers.
     fn float<E: serde::de::Error>(value: f64) -> Result<YamlNode, E> {
         #[expect(clippy::cast_possible_truncation, reason = "integral and within 2^53")]
+        // `3.0` is the whole number 3 where one is expected; beyond 2^53 it would no longer be
+        // exact.
         let number = if value.fract() == 0.0 && value.abs() < 9e15 {
             Some(Number::from(value as i64))
         } else {

@@ -152,6 +152,7 @@ impl LikelihoodConversation {
         let values = LikelihoodValues { excerpts: excerpts.collect(), request: String::new() };
         let RenderedPrompt { system, user } =
             library.render(TEMPLATE, &values).map_err(|error| unusable(&error))?;
+        // From the right: an excerpt may contain the mark, the template ends with it.
         let (files, describe) = user.rsplit_once(MARK).unwrap_or((&user, ""));
         let request = said.next().unwrap_or_default();
         let mut before =
@@ -197,6 +198,7 @@ impl LikelihoodReader<'_> {
         if tokens > most {
             return Err(too_long(tokens, most));
         }
+        // The whole conversation is the same for every expectation, so that it is decoded once.
         let end = messages.last().map_or(0, |message| message.text.len());
         let context = self.limits.context_tokens;
         let request = ChatRequest::likelihood(messages, vec![end], reply.to_owned(), context);

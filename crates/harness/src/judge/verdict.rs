@@ -124,6 +124,8 @@ impl VerdictReader {
         for category in self.rubric.categories() {
             let own = score(&field_of(&self.rubric, &category.id))?;
             let score = match (own, least) {
+                // An answer cannot follow its instructions better than it meets its worst
+                // expectation.
                 (Some(own), Some(least)) if capped == Some(&category.id) => {
                     Some(if least.get() < own.get() { least } else { own })
                 }

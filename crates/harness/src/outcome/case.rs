@@ -373,6 +373,7 @@ impl CaseResult {
             let why = format!("{}: {detail}", reason.describe());
             return (CaseStatus::Unscored, Some(why));
         }
+        // Where checks decide, a judge's score is advice.
         for step in self.steps.iter().filter(|_| !self.is_decided_by_checks()) {
             if let Some(why) = step.shortfall(self.threshold, self.safety_floor) {
                 return (CaseStatus::Failed, Some(why));
@@ -414,12 +415,14 @@ impl CaseResult {
                     | Interruption::Cancelled
             )
         );
+        // A resumed run asks the judge again that was not reached.
         is_begun && self.unscored_reason() != Some(UnscoredReason::Unavailable)
     }
 
     /// Returns true if a later run may reuse the result: checks or a judge decided it, and nothing
     /// interrupted it.
     pub fn is_reusable(&self) -> bool {
+        // An error or a timeout may have been the day's, and is tried again.
         let scored = matches!(self.first_status().0, CaseStatus::Passed | CaseStatus::Failed);
         scored && self.former.is_none()
     }

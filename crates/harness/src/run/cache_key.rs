@@ -37,6 +37,7 @@ impl CacheScope<'_> {
     /// is not generated yet, or commands, which may read any file.
     pub fn key(&self, planned: &PlannedCase) -> Result<Option<String>, IdentityError> {
         let Some(case) = &planned.frozen else { return Ok(None) };
+        // A command may depend on anything on this machine.
         if !planned.setup_commands.is_empty() || !distinct_commands(&case.grounds.checks).is_empty()
         {
             return Ok(None);

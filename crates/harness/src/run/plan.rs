@@ -139,6 +139,8 @@ pub fn plan_suite(
     repeats: u32,
 ) -> Result<Vec<PlannedCase>, SelectionError> {
     let chosen = select(cases, |case| &case.scenario.id, selection, "the suite")?;
+    // Round by round, so that the repeats of a case are spread over the run and an early end leaves
+    // whole rounds.
     let rounds = (1..=repeats).flat_map(|repeat| chosen.iter().map(move |case| (repeat, *case)));
     let planned = rounds.enumerate().map(|(index, (repeat, case))| {
         let mut planned = planned_case(index, &case.scenario, defaults);
@@ -160,6 +162,7 @@ pub fn plan_stored(cases: Vec<CaseResult>, defaults: ScenarioDefaults) -> Vec<Pl
         PlannedCase {
             frozen: case.case.clone(),
             repeat: case.repeat,
+            // Of the recorded run: judging again must not move the bar as well.
             threshold: case.threshold,
             limits: ScenarioDefaults { safety_floor: case.safety_floor, ..planned.limits },
             recorded: Some(Arc::new(case)),
@@ -183,6 +186,7 @@ fn select<'a, T>(
     let (mut found, mut unknown) = (Vec::new(), Vec::new());
     for wanted in ids {
         match all.iter().find(|one| id(one) == wanted) {
+            // In the order in which they are named.
             Some(one) => found.push(one),
             None => unknown.push(wanted.clone()),
         }

@@ -197,6 +197,8 @@ impl ChatSession {
         reply: Result<ChatReply, ModelError>,
     ) -> Result<(AssistantAnswer, String), SutError> {
         let reply = reply.map_err(|error| match error {
+            // The harness made the prompt too long, by the files that it shows: no fault of the
+            // model.
             ModelError::PromptTooLong { .. } => SutError::Cut { what: error.to_string() },
             error => SutError::of_model(&error),
         })?;
@@ -272,6 +274,7 @@ fn read_answer(text: &str) -> Result<AssistantAnswer, SutError> {
 /// write their JSON so.
 fn without_fence(text: &str) -> Option<&str> {
     let (info, body) = text.trim().strip_prefix("```")?.strip_suffix("```")?.split_once('\n')?;
+    // A fence of another language holds an example and no answer.
     matches!(info.trim(), "" | "json" | "JSON").then_some(body.trim())
 }
 

@@ -153,6 +153,7 @@ const USUAL: [&str; 2] = [".claude/skills", ".agents/skills"];
 pub(super) fn skill_folders(run: &[String]) -> Vec<&'static str> {
     let agent = program_names(run)
         .find_map(|name| AGENTS.iter().find(|agent| agent.programs.contains(&name.as_str())));
+    // An unknown program gets it in both places that most agents read.
     agent.map_or_else(|| USUAL.to_vec(), |agent| vec![agent.folder])
 }
 
