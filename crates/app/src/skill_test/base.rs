@@ -197,12 +197,21 @@ impl GitRepository {
         let ids = ids.concat();
         let contents = run(&self.root, &["cat-file", "--batch"], ids.as_bytes())?;
         let mut rest = &contents[..];
+        let mut found = Vec::with_capacity(files.len());
         for file in files {
             let content = next_blob(&mut rest).ok_or_else(|| {
                 AppError::setup(anyhow!("git gave no content of {}", file.path.display()))
             })?;
-            let path = home.join(&file.path);
+            found.push((file, home.join(&file.path), content));
+        }
+        // A tree that git did not check may hold a link and a folder of one name, also by another
+        // case of its letters. All folders are made before any link exists, and links come last, so
+        // that no file is written through one to another place.
+        for (_, path, _) in &found {
             path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+        }
+        found.sort_by_key(|(file, ..)| matches!(file.kind, StoredKind::Link));
+        for (file, path, content) in found {
             file.write(&path, content).map_err(failed)?;
         }
         Ok(written)
@@ -383,6 +392,36 @@ mod tests {
         assert_eq!(laid[1].path, ".claude/skills/ferry/references/times.md");
         assert!(matches!(at("gull"), SkillOnBase::Missing));
         assert_eq!(std::fs::read_to_string(root.join("skills/ferry/SKILL.md")).unwrap(), "new");
+    }
+
+    /// Returns the id that a command of git prints.
+    #[cfg(unix)]
+    fn id(root: &Path, arguments: &[&str], input: &str) -> String {
+        text(&run(root, arguments, input.as_bytes()).unwrap()).trim().to_owned()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn no_file_is_written_through_a_link() {
+        let (_folder, root) = repository();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let blob = |text: &str| id(&root, &["hash-object", "-w", "--stdin"], text);
+        let link = blob(elsewhere.path().to_str().unwrap());
+        let inner = id(&root, &["mktree"], &format!("100644 blob {}\tstolen\n", blob("x")));
+        let skill = format!(
+            "100644 blob {}\tSKILL.md\n120000 blob {link}\ta\n040000 tree {inner}\ta\n",
+            blob("old")
+        );
+        let skill = id(&root, &["mktree"], &skill);
+        let skills = id(&root, &["mktree"], &format!("040000 tree {skill}\tferry\n"));
+        let tree = id(&root, &["mktree"], &format!("040000 tree {skills}\tskills\n"));
+        let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let commit = id(&root, &[&who[..], &["commit-tree", &tree, "-m", "x"]].concat(), "");
+        let base = BaseCommit { name: "x".to_owned(), commit };
+        let repository = GitRepository::around(&root).unwrap();
+        // The link cannot stand where the folder is.
+        assert!(repository.skill_at(&base, &root.join("skills/ferry")).is_err());
+        assert!(!elsewhere.path().join("stolen").exists());
     }
 
     #[test]
