@@ -140,6 +140,15 @@ fn what_cannot_be_checked_has_an_exit_code_of_its_own() {
 }
 
 #[test]
+fn a_file_that_is_named_twice_counts_once() {
+    let (file, folder) = ("skills/wrapped-sentences/evals/evals.json", "skills/wrapped-sentences");
+    let named = [file, "skills/other/samples.jsonl", folder, "--json"];
+    let run = check(&project(), &named).exit(0);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(found.as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
 fn a_thousand_skills_are_checked() {
     let workspace = Workspace::new();
     let case = json!({"id": 1, "prompt": "Sum it up", "files": ["a.txt"],

@@ -1,5 +1,6 @@
 //! `selftest suite check`: lists what suites would run and what decides each case. Runs nothing.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -13,15 +14,15 @@ use selftest_checks::evals::{
 use selftest_checks::suite::Suite;
 use selftest_config::{self as config, ConfigErrors};
 use selftest_text::escape::terminal;
+use selftest_text::file::read_bounded_text;
 use selftest_text::wording::plural;
 use serde::Serialize;
 
 use super::suggest::propose;
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
-use crate::progress::FileProgress;
 use crate::ui;
-use crate::ui::{eprint, print};
+use crate::ui::{FileProgress, eprint, print};
 
 /// Options of `suite check`.
 #[derive(Debug, Args)]
@@ -84,7 +85,9 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
                 .hint(Some("name an evals.json, a suite, or a folder of skills")));
         }
     }
-    files.dedup();
+    // A file may be named, and lie in a folder that is named as well.
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
     if arguments.suggest && !arguments.json {
         return suggest_checks(&files);
     }
@@ -102,6 +105,7 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
     } else {
         print(&text(&checked, global.verbose > 0))?;
     }
+    // Reported after the table: the other files are still worth reading.
     if checked.iter().any(|file| file.unreadable) {
         return Ok(Exit::Usage);
     }
@@ -196,8 +200,7 @@ fn own_suite(path: &Path) -> Option<Result<Suite, ConfigErrors>> {
     if !["yaml", "yml"].contains(&extension) {
         return None;
     }
-    let is_small = path.metadata().is_ok_and(|file| file.len() <= MAX_SUITE);
-    let text = std::fs::read_to_string(path).ok().filter(|_| is_small)?;
+    let text = read_bounded_text(path, MAX_SUITE).ok()?;
     let is_ours = config::suite::is_selftest_suite(path);
     is_ours.then(|| config::suite::parse(path, text))
 }
@@ -349,6 +352,7 @@ fn write_case(text: &mut String, case: &EvalCase) {
             DemandDecider::Rule(check) => {
                 format!("  =>  {}", terminal(&label(check), MAX_SENTENCE))
             }
+            // Shown only if the check says something else than the text it was made from.
             DemandDecider::Typed(check) if label(check) != demand.text => {
                 format!("  =>  {}", terminal(&label(check), MAX_SENTENCE))
             }
