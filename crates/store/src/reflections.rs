@@ -144,7 +144,8 @@ impl Store {
         &self,
         number: i64,
     ) -> Result<Option<ReflectionScore>, StoreError> {
-        let query = format!("SELECT * {SCORED} AND reflection.id = $2");
+        let columns = ReflectionScore::columns().join(", ");
+        let query = format!("SELECT {columns} {SCORED} AND reflection.id = $2");
         let values = params![None::<String>, number];
         self.fetch_one("the score of a reflection", query, values, ReflectionScore::read).await
     }
@@ -225,8 +226,10 @@ impl Store {
         read: impl Fn(&Columns<'_>) -> Result<T, ColumnError>,
     ) -> Result<ResultPage<T>, StoreError> {
         let weak = if asked.weak { "AND weak = 1" } else { "" };
+        let columns = ReflectionScore::columns().join(", ");
         let query = format!(
-            "SELECT * {SCORED} {weak} AND reflection.id < $2 ORDER BY reflection.id DESC LIMIT $3"
+            "SELECT id, {columns}, document_json {SCORED} {weak} AND reflection.id < $2 \
+             ORDER BY reflection.id DESC LIMIT $3"
         );
         let after = asked.after.as_ref().and_then(|cursor| cursor.id.parse::<i64>().ok());
         let after = after.unwrap_or(i64::MAX);

@@ -13,13 +13,12 @@ use super::statement::{params, stored_as};
 use super::{ColumnError, Store, StoreError, bound};
 use crate::statement::ToValue as _;
 use crate::transaction::WriteTransaction;
-use selftest_grading::improve::disabling::ChangeReason;
-use selftest_grading::improve::effectiveness::ExecutionCounts;
+use selftest_grading::improve::effectiveness::{ChangeReason, ExecutionCounts};
 use selftest_grading::improve::skill::{
     AuditAction, AuditEntry, ExecutionStatus, SkillExecution, SkillStatus, SkillVersion,
 };
 
-pub use recording::{SkillRecord, SkillRecordCounts, SkillRef};
+pub use recording::{RequestKey, SkillRecord, SkillRecordCounts, SkillRef, SkillRequest};
 
 /// All columns except the skill text, which may be long.
 const COLUMNS: &str = "id, user_id, skill_name, version, is_active, created_at, promoted_at, \
@@ -113,6 +112,7 @@ impl Store {
              ORDER BY skill_name, created_at DESC, id DESC LIMIT $4"
         );
         let (name, id) = cursor_values(after);
+        // One row more than asked for tells if there is another page.
         let values = params![user_id, name, id, i64::from(limit) + 1];
         let place = |row: &Columns<'_>| Cursor::of(row, "skill_name", "id");
         self.fetch_page(limit, query, values, place, read).await
@@ -132,10 +132,10 @@ impl Store {
         user_id: &str,
         skill_name: &str,
     ) -> Result<Rows<AuditEntry>, StoreError> {
-        let query = "SELECT audit.* FROM skill_audit AS audit JOIN skill_versions AS skill \
-                     ON skill.id = audit.skill_version_id \
-                     WHERE skill.user_id = $1 AND skill.skill_name = $2 \
-                     ORDER BY audit.made_at, audit.id";
+        let query = AuditEntry::select(
+            "AS audit JOIN skill_versions AS skill ON skill.id = audit.skill_version_id \
+             WHERE skill.user_id = $1 AND skill.skill_name = $2 ORDER BY audit.made_at, audit.id",
+        );
         self.fetch(query, params![user_id, skill_name], AuditEntry::read).await
     }
 }
@@ -176,6 +176,7 @@ fn read_execution(row: &Columns<'_>) -> Result<SkillExecution, ColumnError> {
         user_id: row.get("user_id")?,
         session_id: row.get("session_id")?,
         execution_status: row.named("execution_status", ExecutionStatus::from_name)?,
+        // Rows of other programs may have null, which counts as the default of the specification.
         user_edited_output: row.optional("user_edited_output").unwrap_or_default(),
         user_sent_thank_you: row.optional("user_sent_thank_you").unwrap_or_default(),
         user_repeated_request: row.optional("user_repeated_request").unwrap_or_default(),
@@ -246,6 +247,8 @@ impl Store {
         user_id: &str,
         since: Timestamp,
     ) -> Result<Vec<SkillDayCount>, StoreError> {
+        // Times are stored as text in UTC with a fixed width, so the first ten characters are the
+        // day on both engines.
         let query = "SELECT skill_version_id, substr(created_at, 1, 10) AS day, \
                      COUNT(*) AS executions, \
                      SUM(CASE WHEN execution_status = 'success' THEN 1 ELSE 0 END) AS successes \
@@ -360,6 +363,7 @@ async fn insert_version(
     let known: Vec<String> = known.iter().filter_map(|row| row.try_get(0).ok()).collect();
     let version = skill.version.as_deref().map(|version| bound::text(version, bound::NAME));
     let version = version.unwrap_or_else(|| {
+        // Versions may have any name; the next number follows those that are numbers.
         let numbers = known.iter().filter_map(|version| version.parse::<u32>().ok());
         numbers.max().unwrap_or_default().saturating_add(1).to_string()
     });
