@@ -264,6 +264,9 @@ pub struct ObservedToolCall {
     /// write it, is read as the mapping.
     #[serde(default, deserialize_with = "read_arguments")]
     pub arguments: Value,
+    /// True if the system says that the call failed. It was made all the same, but loaded nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 fn read_arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {

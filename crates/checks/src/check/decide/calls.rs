@@ -328,6 +328,10 @@ pub(in crate::check) fn loaded(skill: &CheckText, seen: &CheckObservation<'_>) -
 }
 
 fn loads(call: &ObservedToolCall, skill: &str) -> bool {
+    // Such as a call for a skill that the folder does not hold.
+    if call.failed {
+        return false;
+    }
     if is_skill_tool(&call.name) {
         let given = match &call.arguments {
             Value::String(name) => Some(name.as_str()),
@@ -395,6 +399,7 @@ mod tests {
             .map(|(name, arguments)| ObservedToolCall {
                 name: (*name).to_owned(),
                 arguments: arguments.clone(),
+                failed: false,
             })
             .collect();
         let seen = CheckObservation {
@@ -469,7 +474,15 @@ mod tests {
     }
 
     fn call(name: &str, arguments: Value) -> ObservedToolCall {
-        ObservedToolCall { name: name.to_owned(), arguments }
+        ObservedToolCall { name: name.to_owned(), arguments, failed: false }
+    }
+
+    #[test]
+    fn a_call_that_failed_loads_nothing() {
+        let mut call = call("skill", json!({ "name": "ferry" }));
+        assert!(loads(&call, "ferry"));
+        call.failed = true;
+        assert!(!loads(&call, "ferry"));
     }
 
     #[test]

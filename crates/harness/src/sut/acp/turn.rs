@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, MessageId, PermissionOption, PermissionOptionKind, PromptResponse,
     RequestPermissionOutcome, RequestPermissionRequest, SelectedPermissionOutcome, SessionId,
     SessionNotification, SessionUpdate, StopReason, ToolCall, ToolCallContent, ToolCallLocation,
-    ToolCallUpdate, ToolKind,
+    ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
@@ -111,6 +111,7 @@ struct AcpToolCall {
     kind: ToolKind,
     locations: Vec<PathBuf>,
     input: Option<Value>,
+    has_failed: bool,
 }
 
 impl AgentTurn {
@@ -264,6 +265,7 @@ impl AgentTurn {
             kind: call.kind,
             locations: paths(call.locations),
             input: call.raw_input,
+            has_failed: call.status == ToolCallStatus::Failed,
         };
         self.start_piece();
         // A repeated announcement replaces the earlier one.
@@ -285,11 +287,16 @@ impl AgentTurn {
             call.kind = fields.kind.unwrap_or_default();
             call.locations = fields.locations.unwrap_or_default();
             call.raw_input = fields.raw_input;
+            call.status = fields.status.unwrap_or_default();
             return self.call(call);
         };
         known.name = name.or(known.name.take());
         known.kind = fields.kind.unwrap_or(known.kind);
         known.input = fields.raw_input.or(known.input.take());
+        // An agent that tries again within a call completes it in the end.
+        known.has_failed = fields
+            .status
+            .map_or(known.has_failed, |status| status == ToolCallStatus::Failed);
         if let Some(title) = fields.title {
             // opencode announces a call by the name of its tool, and says later what it did.
             if known.name.is_none() && title != known.title && is_tool_name(&known.title) {
@@ -494,6 +501,7 @@ impl AcpToolCall {
         check::ObservedToolCall {
             name: redactor.apply(&one_line(name, 200)).into_owned(),
             arguments,
+            failed: self.has_failed,
         }
     }
 }

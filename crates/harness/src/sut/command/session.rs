@@ -590,7 +590,7 @@ fn redacted(call: &ObservedToolCall, redactor: &Redactor) -> ObservedToolCall {
     // Redaction keeps the JSON valid unless it replaced part of the syntax; then the arguments are
     // dropped.
     let arguments = serde_json::from_str(&redactor.apply(&text)).unwrap_or(Value::Null);
-    ObservedToolCall { name, arguments }
+    ObservedToolCall { name, arguments, failed: call.failed }
 }
 
 /// Returns the prompt of a `text` program: the first message alone, or else the conversation so

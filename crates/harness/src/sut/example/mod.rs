@@ -93,6 +93,7 @@ impl ExampleSession {
         let call = |path: String| ObservedToolCall {
             name: "read_file".to_owned(),
             arguments: json!({ "path": path }),
+            failed: false,
         };
         let tool_calls = Some(read.into_iter().map(call).collect());
         // The project's files were redacted when they were read.

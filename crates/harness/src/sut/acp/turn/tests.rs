@@ -113,6 +113,25 @@ fn another_message_is_another_thing_that_is_said() {
 }
 
 #[test]
+fn a_call_has_failed_if_the_agent_said_so_last() {
+    for (states, failed) in [
+        (&["failed"][..], true),
+        (&["pending", "failed"], true),
+        (&["failed", "completed"], false),
+        (&["completed"], false),
+    ] {
+        let mut turn = AgentTurn::default();
+        for status in states {
+            let update = json!({ "toolCallId": "1", "title": "skill", "status": status });
+            turn.update_call(serde_json::from_value(update).unwrap());
+        }
+        turn.append("Done.");
+        let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
+        assert_eq!(reply.tool_calls.unwrap()[0].failed, failed, "{states:?}");
+    }
+}
+
+#[test]
 fn a_call_keeps_the_name_by_which_it_was_announced() {
     for (first, later, wanted) in [
         ("skill", "Loaded skill: ferry", "skill"),
