@@ -12,7 +12,6 @@ pub mod cli;
 pub mod exit;
 
 mod commands;
-mod progress;
 mod runtime;
 mod show;
 mod ui;

@@ -1,23 +1,29 @@
-//! The terminal: notices, progress, colour and interrupts.
+//! The terminal: notices, colour, interrupts, and progress on stderr: bars on a terminal, lines or
+//! nothing elsewhere.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::watch;
 
 use crate::args::{Format, GlobalArgs};
 use crate::exit::Exit;
-use crate::progress::{FetchBar, MeasurementBar};
 use selftest_app::{AppError, FinishedRun, Frontend, Project, ProjectOptions};
 use selftest_config::Environment;
 use selftest_harness::event::Observer;
 use selftest_models::locator::FetchObserver;
+use selftest_models::model_files::TransferProgress;
 use selftest_reports::terminal::DetailLevel;
 use selftest_reports::{ProgressObserver, TerminalStyle};
+use selftest_service::grader::ScanObserver;
+use selftest_service::search::IndexObserver;
+use selftest_store::FileResult;
 use selftest_text::build_log::CommandFilter;
 
 /// Opens the project that the options name.
@@ -66,6 +72,7 @@ impl Terminal {
         let is_terminal = std::io::stdout().is_terminal();
         let colour = is_terminal && !self.no_color;
         let has_links =
+            // Logs of CI show the escape codes of links as text.
             colour && !self.ci && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout);
         let here = std::env::current_dir().ok();
         let style = TerminalStyle { terminal: is_terminal, colour };
@@ -127,12 +134,15 @@ pub(crate) fn interruption() -> Result<impl Future<Output = ()>, AppError> {
     let listen = |kind| signal(kind).map_err(|error| AppError::setup(anyhow!(error)));
     let mut interrupted = listen(SignalKind::interrupt())?;
     let mut terminated = listen(SignalKind::terminate())?;
+    // Under `nohup` the signal is ignored. Listening to it would undo that, and end the run with
+    // the terminal.
     let survives = survives_hangup();
     let mut hung_up = if survives { None } else { Some(listen(SignalKind::hangup())?) };
     Ok(async move {
         let hung_up = async {
             match &mut hung_up {
                 Some(hung_up) => hung_up.recv().await,
+                // Never ready, so the other two decide.
                 None => std::future::pending().await,
             }
         };
@@ -199,6 +209,8 @@ pub(crate) fn detect_build_log() {
     let environment = Environment::from_process();
     let is_set =
         |name: &&str| environment.variables.get(*name).is_some_and(|value| !value.is_empty());
+    // These systems execute lines such as `::add-mask::` or `##vso[…]` in a log, and a model's
+    // answer may hold one.
     if environment.ci || READERS_OF_LOGS.iter().any(is_set) {
         print_build_log();
     }
@@ -209,6 +221,7 @@ pub(crate) fn print_build_log() {
     if IS_BUILD_LOG.swap(true, Ordering::Relaxed) {
         return;
     }
+    // The default hook writes past the filter, and a panic message may quote an answer.
     std::panic::set_hook(Box::new(|panic| {
         let trace = Backtrace::capture();
         let trace = match trace.status() {
@@ -231,6 +244,7 @@ fn printable<'a>(text: &'a str, filter: &Mutex<CommandFilter>) -> Cow<'a, str> {
 
 /// Returns text of a result as [`print`] would print it.
 pub(crate) fn printable_line(text: &str) -> Cow<'_, str> {
+    // A file is a report for programs and must stay byte for byte; nothing reads it as a log.
     if is_stdout_a_file() { text.into() } else { printable(text, &STDOUT) }
 }
 
@@ -240,6 +254,8 @@ pub(crate) struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // A write may end within a character, which then shows as a replacement; notices are
+        // written whole.
         let text = String::from_utf8_lossy(bytes);
         std::io::stderr().lock().write_all(printable(&text, &STDERR).as_bytes())?;
         Ok(bytes.len())
@@ -274,6 +290,7 @@ fn is_stdout_a_file() -> bool {
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), AppError> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // `selftest … | head` closes the pipe early, which is no error.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(AppError::setup(anyhow!("cannot write to stdout: {error}")))
         }
@@ -301,4 +318,161 @@ pub fn print_usage(error: &clap::Error) -> u8 {
         let _ = error.print();
     }
     u8::try_from(error.exit_code()).unwrap_or(2)
+}
+
+/// The progress of a measurement; cleared when dropped.
+pub(crate) struct MeasurementBar(pub(crate) ProgressBar);
+
+impl MeasurementBar {
+    pub(crate) fn new(total: usize, what: &str, ci: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
+        if std::io::stderr().is_terminal() && !ci {
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}")
+            {
+                bar.set_style(style);
+            }
+            bar.set_message(what.to_owned());
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for MeasurementBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Shows downloads: one line, and a bar on a terminal.
+pub(crate) struct FetchBar {
+    plain: bool,
+    bar: OnceLock<ProgressBar>,
+}
+
+impl FetchBar {
+    /// Creates a bar that appears with the first bytes; hidden in CI.
+    pub(crate) fn new(ci: bool) -> Self {
+        Self { plain: ci || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
+    }
+}
+
+impl FetchObserver for FetchBar {
+    fn announce(&self, line: &str) {
+        eprint(&format!("{line}\n"));
+    }
+
+    fn progress(&self, progress: TransferProgress) {
+        if self.plain {
+            return;
+        }
+        // The size of a file is only known with its first bytes.
+        let bar = self.bar.get_or_init(|| {
+            let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::stderr());
+            let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            bar.set_style(
+                ProgressStyle::with_template(style)
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar
+        });
+        bar.set_position(progress.done);
+    }
+}
+
+impl Drop for FetchBar {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Files below which a scan is over before a bar would help.
+const WORTH_A_BAR: usize = 20;
+
+/// Time after which a bar appears.
+const WORTH_A_WAIT: Duration = Duration::from_secs(2);
+
+pub(crate) struct ScanBar {
+    bar: ProgressBar,
+    is_terminal: bool,
+    graded: usize,
+}
+
+impl ScanBar {
+    pub(crate) fn new(environment: &Environment) -> Self {
+        let is_terminal = std::io::stderr().is_terminal() && !environment.ci;
+        // Hidden until the number of files is known: most scans find nothing new.
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        Self { bar, is_terminal, graded: 0 }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn begin(&mut self, to_read: usize) {
+        if !self.is_terminal || to_read < WORTH_A_BAR {
+            return;
+        }
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files  {msg}  {elapsed}");
+        if let Ok(style) = style {
+            self.bar.set_style(style);
+        }
+        self.bar.set_length(to_read as u64);
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+}
+
+impl ScanObserver for ScanBar {
+    fn found(&mut self, to_read: usize) {
+        self.begin(to_read);
+    }
+
+    fn read(&mut self, result: &FileResult) {
+        self.graded += result.grades.len();
+        self.bar.inc(1);
+        self.bar.set_message(format!("{} sessions graded", self.graded));
+    }
+}
+
+impl IndexObserver for ScanBar {
+    fn files_found(&mut self, files: u64) {
+        self.begin(usize::try_from(files).unwrap_or(usize::MAX));
+        self.bar.set_message("to be searched");
+    }
+
+    fn file_read(&mut self) {
+        self.bar.inc(1);
+    }
+}
+
+/// Shows progress on a terminal after a while.
+pub(crate) struct FileProgress {
+    bar: ProgressBar,
+    started: Instant,
+    is_terminal: bool,
+}
+
+impl FileProgress {
+    pub(crate) fn new(project: &Project, files: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} files  {elapsed}") {
+            bar.set_style(style);
+        }
+        let is_terminal = std::io::stderr().is_terminal() && !project.environment.ci;
+        Self { bar, started: Instant::now(), is_terminal }
+    }
+
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+        if self.is_terminal && self.bar.is_hidden() && self.started.elapsed() > WORTH_A_WAIT {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
 }

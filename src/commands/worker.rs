@@ -156,6 +156,7 @@ async fn once(
             eprint("nothing is due\n");
         }
     }
+    // Printed after the results of the jobs, which are done all the same.
     if end == DrainOutcome::ModelGone {
         let error = anyhow!("the model does not answer; what is queued still waits");
         return Err(AppError::setup(error).hint(Some("`selftest doctor` looks at the models")));
@@ -238,6 +239,7 @@ async fn run(
     scheduler.release().await;
     store.close().await;
     let Some(summary) = summary.transpose()? else { return Ok(Exit::Interrupted) };
+    // The lease was lost while the job ran, for instance because the machine slept.
     let Some(summary) = summary else {
         return Err(AppError::setup(anyhow!("another worker took {} over", job.name())));
     };

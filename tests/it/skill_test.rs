@@ -469,7 +469,8 @@ fn one_workflow_file_gates_a_pull_request_that_changes_two_of_twenty_four_skills
     let run = run.stdout_contains("skills: 20 skills");
     let run = run.stdout_contains("plugins/harbour/skills: 4 skills");
     let run = run.stdout_contains("cases for 1 of 24 skills, 23 without");
-    // The agent takes the folder of its skills as an argument, which only the configuration below gives.
+    // The agent takes the folder of its skills as an argument, which only the configuration below
+    // gives.
     let _ = run.stdout_contains("next: `selftest doctor`");
     let workflow =
         std::fs::read_to_string(workspace.path(".github/workflows/selftest.yml")).unwrap();

@@ -103,6 +103,7 @@ pub(crate) fn existing_cases(
     suite: Option<&SuiteFile>,
 ) -> Option<BTreeSet<String>> {
     match suite {
+        // A replay has the cases of a report, which may be a part of their suite.
         Some(suite) if suite.replays() => None,
         Some(suite) => {
             Some(suite.suite.cases.iter().map(|case| case.scenario.id.clone()).collect())

@@ -1,12 +1,12 @@
 //! `selftest doctor`: checks everything that a run needs, with advice for each fault.
 
-use crate::default_sut::with_sut;
+use super::greeting::TrialAnswer;
+use super::setup::with_sut;
 use crate::error::AppError;
 use crate::judges::{FETCH_JUDGE, MeasuredJudge};
 use crate::options::RunSettings;
 use crate::project::Project;
 use crate::setup::{RunSetup, needs_no_generator};
-use crate::trial_answer::TrialAnswer;
 use selftest_checks::scenario::{GeneratedCase, TaskStatus};
 use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::judge::ask::Judge;
@@ -125,6 +125,7 @@ pub async fn check_without_models(project: &Project) -> Findings {
         Err(failure) => {
             let words = failure.render(false);
             let first = words.lines().next().unwrap_or_default();
+            // The list has one line per finding; the full text names every fault with its place.
             let first = first.strip_prefix("error: ").unwrap_or(first);
             let hint = "`selftest config check` shows every fault".to_owned();
             findings.bad("configuration", &first, Some(hint));
@@ -135,6 +136,7 @@ pub async fn check_without_models(project: &Project) -> Findings {
 
 fn check_folders(project: &Project, resolved: &ResolvedConfig, findings: &mut Findings) {
     let (json, markdown) = project.report_folders(resolved);
+    // Collected before they are created, from the inside out.
     let absent: Vec<&Path> = [&json, &markdown]
         .into_iter()
         .flat_map(|folder| folder.ancestors())
@@ -268,6 +270,7 @@ async fn check_models(project: &Project, resolved: &ResolvedConfig, findings: &m
             Err(error) => findings.bad(what, &error, error.hint()),
         }
     }
+    // A panel has several, each of which must be ready.
     for name in config.judge.models() {
         match ready(&mut locator, name, &*fetch).await {
             Ok(model) => {
@@ -372,6 +375,7 @@ async fn probe(
 ) {
     let what = "structured output";
     let mut library = PromptLibrary::new(&project.folder, selftest_harness::prompts::BUILT_IN);
+    // The prompts have a finding of their own.
     if JUDGE_TEMPLATES.iter().any(|name| library.load(name).is_err()) {
         return;
     }

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use selftest_config::ResolvedConfig;
 use selftest_grading::improve::draft::{SkillDraft, TEMPLATE};
-use selftest_grading::improve::proposal::SkillTest;
+use selftest_grading::improve::gap::SkillTest;
 use selftest_harness::sut::skill::Skill;
 use selftest_models::locator::ModelLocator;
 use selftest_models::prompts::PromptLibrary;

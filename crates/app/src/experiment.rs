@@ -92,8 +92,9 @@ impl Experiment<'_> {
         for case in &mut plan {
             case.given_skill = None;
         }
-        let goes_on = broken.is_some();
+        let is_resumed = broken.is_some();
         let InterruptedArms { arms: ids, mut starts } = broken.unwrap_or_else(|| self.begun());
+        // One log for both arms: they share the judge and may share prompts.
         let calls = CallLog::with_calls(starts.control.take_calls());
         let log = Arc::new(calls.with_run(starts.treatment.take_calls()));
         // Shared values come from the arm that has a journal.
@@ -111,7 +112,7 @@ impl Experiment<'_> {
         let mut digests = digests_of_settings(&resolved.config, &plan);
         digests.insert("the skill".to_owned(), skill.digest());
         check(&starts, &digests)?;
-        let open = |id: &RunId| report_files(project, resolved, id, goes_on);
+        let open = |id: &RunId| report_files(project, resolved, id, is_resumed);
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
         if let Some(program) = resolved.config.sut.program() {
             let (section, own) =
@@ -129,6 +130,7 @@ impl Experiment<'_> {
         let headers = self.headers(&setup, &plan, &prepared, &ids, &starts);
         let cases = plan.len() / settings.repeats as usize;
         let arms = Arm::BOTH.len();
+        // Arms alternate, so that a server that slows down over the hour slows both.
         let order = interleave(cases, settings.repeats, arms, prepared.runner.seed);
 
         let start = |arm: Arm, header: Arc<RunHeader>, files: ReportFiles, start: RunStart| {
@@ -264,6 +266,7 @@ impl ArmReporting {
                 "warning: {fault}; what finished after that is in the reports alone\n"
             ));
         }
+        // The report as readers get it, with the same rounding.
         serde_json::from_str(&self.handle.json_text().unwrap_or_default())
             .map_err(|error| AppError::setup(anyhow!("the report of an arm: {error}")))
     }
@@ -291,6 +294,7 @@ pub fn find_parts(
         SuiteFile::for_experiment(project, &settings.suite, &settings.trials.allow_commands)?;
     let around = suite.skill.take();
     let (skill, file) = match (&settings.skill, drafted, around) {
+        // A draft is in the journal and in no file.
         (Some(name), Some(text), _) => (Skill::of_text(name.clone(), text), None),
         (Some(named), None, _) => find(project, named).map(|(skill, file)| (skill, Some(file)))?,
         (None, _, Some((skill, file))) => (skill, Some(file)),
@@ -307,6 +311,7 @@ pub fn find_parts(
 /// The skill that the user names, and its file.
 fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), AppError> {
     let by_name = FOLDERS.iter().map(|folder| Path::new(folder).join(named));
+    // A path wins over a name: it cannot mean anything else.
     let places = std::iter::once(PathBuf::from(named)).chain(by_name);
     let files =
         places.flat_map(|place| [place.join(SKILL_FILE), place]).map(|file| project.path(&file));
@@ -325,6 +330,7 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), AppError> {
 pub(crate) fn to_hide(project: &Project, file: &Path) -> PathBuf {
     let folder = file.parent().filter(|_| file.ends_with(SKILL_FILE));
     let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    // Hiding a folder around the project would hide the project.
     match folder.filter(|folder| !project.folder.starts_with(folder)) {
         Some(folder) => folder,
         None => file.to_owned(),

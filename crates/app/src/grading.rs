@@ -13,7 +13,7 @@ use selftest_config::ResolvedConfig;
 use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
 use selftest_grading::grade::reflection::{ReflectionRules, SchemaFileError};
 use selftest_grading::grade::{GradeRecord, QualityGrade};
-use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_grading::improve::skill::SkillSettings;
 use selftest_models::locator::ModelLocator;
 use selftest_models::model_files::CatalogueEntry;
 use selftest_models::model_settings::ModelSettings;

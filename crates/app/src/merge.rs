@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
+use super::judging::judge_calibration;
 use crate::baseline::{gate_of_header, read_baseline};
-use crate::calibration::judge_calibration;
 use crate::ci_reports::{CiReports, check_once};
 use crate::error::AppError;
 use crate::find_run::find_report_file;
@@ -51,6 +51,8 @@ pub async fn merge_shards(
     let former = shards.iter().find_map(|shard| shard.document.gate.as_ref());
     let gate = former.map(|gate| open_gate(project, &resolved, gate, &merged)).transpose()?;
     let MergedRun { header, cases, summary, ending, ended_at, changed_files, anchors } = merged;
+    // From the first start to the last end, since shards run side by side; clocks of machines may
+    // disagree, which gives 0.
     let took = Duration::try_from(ended_at.duration_since(header.started_at)).unwrap_or_default();
     let now = selftest_clock::now();
     let mut remarks = header.remarks.clone();
@@ -65,6 +67,7 @@ pub async fn merge_shards(
         remarks,
         run_id: RunId::fresh(now),
         task_group_id: TaskGroupId::fresh(now),
+        // Labels may be newer than the shards, and their files are on this machine.
         calibration: calibration(project, &resolved, &header),
         ..header
     };

@@ -7,12 +7,10 @@ use std::time::Duration;
 use crate::ci_reports::{CiReports, check_once};
 use crate::error::AppError;
 use crate::find_run::{self, find_report_file, refuse_arm};
-use crate::options::RunSettings;
-use crate::options::{CasesOf, RunPurpose, RunRequest};
+use crate::options::{CasesOf, RunPurpose, RunRequest, RunSettings};
 use crate::project::Project;
 use crate::resume::{RunStart, digests_of_settings};
-use crate::run::{FinishedRun, report_files};
-use crate::run::{ReadyRun, run_cases};
+use crate::run::{FinishedRun, ReadyRun, report_files, run_cases};
 use crate::setup::RunSetup;
 use crate::suite_file::SuiteFile;
 use selftest_config::ResolvedConfig;
@@ -23,7 +21,7 @@ use selftest_harness::run::execute::RunOptions;
 use selftest_harness::run::plan::{ScenarioDefaults, plan_stored};
 use selftest_models::journaled::CallLog;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::not_passed::UnpassedCases;
+use selftest_reports::rerun::UnpassedCases;
 use selftest_text::escape::terminal;
 
 /// A run whose cases ran again.

@@ -108,6 +108,7 @@ impl RunStart {
     pub fn check(&self, now: &RunDigests) -> Result<(), AppError> {
         let RunStart::Resumption(resumed) = self else { return Ok(()) };
         let mut differ = resumed.recovered.header.differences(now);
+        // The settings are compared before models are prepared, and the models afterwards.
         differ.retain(|name| now.contains_key(name));
         if differ.is_empty() {
             return Ok(());
@@ -177,6 +178,7 @@ impl Resumption {
         let (folder, _) = project.report_folders(resolved);
         match journal::find_journal(&folder, Some(run.as_str())) {
             Ok(None) => Ok(None),
+            // An error of the search is found again, and reported, by `open`.
             _ => Self::open(project, resolved, run.as_str()).map(Some),
         }
     }
@@ -194,6 +196,7 @@ impl Resumption {
             *as_json |= json;
         }
         let settings = &mut request.settings;
+        // A limit that ended the run would end it again at once.
         settings.limits = current.limits;
         // Switches of the first start stay on; there is no flag that turns one off.
         settings.gate.exit_zero |= current.gate.exit_zero;
@@ -210,6 +213,8 @@ impl Resumption {
     /// Returns true if nothing is left to do: every case has ended, the report says so, and the list of runs
     /// has it, which is written last.
     pub fn is_over(&self, json_folder: &Path, markdown_folder: &Path) -> bool {
+        // The cases alone are not enough: a run may be killed between its last case and its last
+        // report.
         self.cases.len() >= self.recovered.header.cases
             && fs::read_to_string(markdown_folder.join("index.md"))
                 .is_ok_and(|index| index.contains(self.run_id().as_str()))
@@ -222,6 +227,8 @@ impl Resumption {
 fn stored_request(stored: &serde_json::Value, path: &Path) -> Result<RunRequest, AppError> {
     let path = path.display();
     let hint = Some("start a new run without --resume");
+    // Checked before anything else is read, so that another format is named as such and not by the
+    // first field that differs.
     if stored.get("version").and_then(serde_json::Value::as_u64) != Some(REQUEST_VERSION.into()) {
         let error = anyhow!("the journal {path} is in another format and cannot be resumed");
         return Err(AppError::usage(error).hint(hint));
@@ -240,6 +247,7 @@ fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, AppErr
     })?;
     let file =
         || Some(project.path(Path::new(named))).filter(|path| run.is_some() && path.is_file());
+    // The folder goes first: a file of the current folder may have the id of a run by chance.
     found.or_else(file).ok_or_else(|| {
         let (named, folder) = (one_line(named, 200), folder.display());
         let error = match run {
@@ -321,6 +329,7 @@ pub async fn continue_run(
         return Err(AppError::usage(anyhow!("{run} has {of}, not those of {named}"))
             .hint(Some("leave --suite out: a resumed run has the options of its first start")));
     }
+    // Its state file says which arms are done, and only the test itself keeps that up to date.
     if let RunPurpose::SkillTest { id } = &request.purpose {
         let error = anyhow!("{} is an arm of a test of skills", resumption.run_id());
         return Err(AppError::usage(error)
@@ -337,6 +346,7 @@ pub async fn continue_run(
         project.notify(&format!("nothing to resume: {} is finished\n", resumption.run_id()));
         return Ok(ContinuedRun::Nothing);
     }
+    // Loaded again, with the flags of the first start: `resolved` has only those of this one.
     let resolved = project.load(request.flags.clone())?;
     let start = RunStart::Resumption(Box::new(resumption));
     let run = run_request(request.clone(), start, project, &resolved).await?;

@@ -1,40 +1,47 @@
 //! Runs the cases of a request (a suite, generated scenarios, or those of an earlier run), with their
-//! observers, reports and journal.
+//! observers, journal, and reports, whose header names the settings and notices.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 
+use super::setup::{PreparedRun, RunSetup, with_sut};
 use crate::ci_reports::CiReports;
-use crate::default_sut::with_sut;
 use crate::error::AppError;
 use crate::experiment::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
-use crate::header::example_notice;
 use crate::options::{CasesOf, RunRequest, RunSettings};
 use crate::project::Project;
 use crate::resume::RunStart;
-use crate::setup::RunSetup;
 use crate::suite_file::SuiteFile;
-use crate::{baseline, changed, ci_reports, find_run, rerun, resume};
+use crate::{baseline, ci_reports, find_run, rerun, resume};
 use selftest_config::{Config, ResolvedConfig};
-use selftest_harness::event::{EventLog, Observer, RunEventKind, RunHeader};
+use selftest_harness::event::{
+    EventLog, Observer, RejudgedRun, RunConfig, RunEventKind, RunHeader, RunNotice,
+};
 use selftest_harness::journal::{Journal, RunDigests};
+use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::outcome::{CaseResult, RunOutcome};
+use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::execute;
 use selftest_harness::run::execute::{RunOptions, RunResults, execute};
 use selftest_harness::run::plan::{
     PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
 };
 use selftest_harness::run::runner::Runner;
-use selftest_harness::sut::namespace::RunId;
+use selftest_harness::sut::chat::TEMPLATE as CHAT_TEMPLATE;
+use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_models::journaled::{CallLog, CallSink};
 use selftest_reports::document::ReportDocument;
-use selftest_reports::next_step::NextStep;
+use selftest_reports::recommendations::NextStep;
 use selftest_reports::skill_creator::ArmConfiguration;
 use selftest_reports::terminal::{ClosingOptions, DetailLevel};
 use selftest_reports::{ReportFiles, ReportHandle, ReportObserver, TerminalStyle, terminal};
+use selftest_sandbox::{SandboxLevel, SandboxSupport, SandboxUnavailableError};
+use selftest_stats::score::Threshold;
+use selftest_text::digest;
 
 /// Runs the cases of a request, from the first one or from where it was interrupted. Returns `None`
 /// if there is nothing to run.
@@ -55,6 +62,8 @@ pub(crate) async fn run_request(
             rerun::RerunPlan::Nothing => return Ok(None),
             rerun::RerunPlan::Cases { suite, args: again, run } => {
                 args = *again;
+                // The journal keeps the run by its id: `latest` would be another one when it is
+                // resumed.
                 start.name_cases_of(CasesOf::NotPassed(run));
                 Some(*suite)
             }
@@ -98,6 +107,7 @@ pub(crate) async fn run_cases(
     mut start: RunStart,
 ) -> Result<Option<FinishedRun>, AppError> {
     let mut plan = plan_cases(args, &resolved.config, suite)?;
+    // Only the assistant takes a skill; the example agent does not.
     let needs_model = plan.iter().any(|case| case.given_skill.is_some());
     let resolved = &*with_sut(project, resolved, needs_model).await;
     // The notice comes first: what follows must not be read as results of the user's own agent.
@@ -108,6 +118,7 @@ pub(crate) async fn run_cases(
         project.notify(&format!("warning: {warning}\n"));
     }
     if args.limits.cost.is_some() && resolved.config.prices.models.is_empty() {
+        // A limit without prices would never be reached, and the user would believe in it.
         return Err(AppError::usage(anyhow!("--max-cost needs prices, and none are configured"))
             .hint(Some("state what models cost in `prices.models` of the config")));
     }
@@ -127,7 +138,7 @@ pub(crate) async fn run_cases(
     let anchors = baseline::plan_anchors(project, opened.as_ref(), defaults(&resolved.config))?;
     // Generated cases are others in each run.
     let sut_digest = match suite {
-        Some(_) => changed::sut_digest(project, resolved)?,
+        Some(_) => find_run::sut_digest(project, resolved)?,
         None => None,
     };
     let log = Arc::new(CallLog::with_calls(start.take_calls()));
@@ -151,16 +162,17 @@ pub(crate) async fn run_cases(
     let header = Arc::new(RunHeader { shard, ..setup.header(run_id, &plan, &prepared) });
     if let Some(digest) = &sut_digest {
         let weights = prepared.sut_weights.as_deref();
-        changed::name_cases(resolved, &header, (digest, weights), &mut plan)?;
+        find_run::name_cases(resolved, &header, (digest, weights), &mut plan)?;
     }
     match (args.changed, &sut_digest) {
         (false, _) => {}
-        (true, Some(_)) => changed::keep_unchanged(project, resolved, &mut plan),
-        (true, None) => changed::notify_undeclared(project),
+        (true, Some(_)) => find_run::keep_unchanged(project, resolved, &mut plan),
+        (true, None) => find_run::notify_undeclared(project),
     }
     for line in find_run::changed_models(project, resolved, &header.models) {
         project.notify(&format!("warning: {line}\n"));
     }
+    // Of the whole suite, not of the plan: a case that was not selected is not removed.
     let existing = baseline::existing_cases(resolved, suite);
     let gate = baseline::run_gate(project, resolved, opened, &header, existing);
     let options = RunOptions {
@@ -248,6 +260,8 @@ pub fn plan_cases(
                     let ids = ScenarioSelection::Named(file.to_generate.clone());
                     let more = plan(&config.scenarios, &ids, defaults(config))?;
                     let offset = planned.len();
+                    // Indices are positions in the whole plan, by which results are put back in
+                    // order.
                     let at = |case: PlannedCase| PlannedCase { index: offset + case.index, ..case };
                     planned.extend(more.into_iter().map(at));
                     Ok(planned)
@@ -338,6 +352,7 @@ pub(crate) async fn execute_plan(
             "warning: {fault}; what finished after that is in the reports alone\n"
         ));
     }
+    // A journal with a fault lacks results, so nothing points to it.
     let journal = fault.is_none().then(|| journal.path());
     FinishedRun { header, results, document, took, is_first, faults, journal }
 }
@@ -383,6 +398,7 @@ impl FinishedRun {
         if !reports.are_wanted() {
             return;
         }
+        // A run that never started has nothing to report.
         let Some(document) = self.document.document() else { return };
         let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
         let faults = reports.write(&document, &sources, &self.document.paths().json).await;
@@ -436,5 +452,146 @@ impl FinishedRun {
             )
         });
         Err(failure.hint(hint))
+    }
+}
+
+/// Returns the notice that the run tests the example agent.
+pub(crate) fn example_notice(resolved: &ResolvedConfig) -> Option<RunNotice> {
+    let config = resolved.path.as_ref().map(|path| path.display().to_string());
+    resolved.config.sut.example.map(|_| RunNotice::ExampleAgent { config })
+}
+
+impl RunSetup<'_> {
+    /// Returns the header of the run's reports.
+    pub fn header(&self, run_id: RunId, plan: &[PlannedCase], prepared: &PreparedRun) -> RunHeader {
+        let config = &self.resolved.config;
+        let runner = &prepared.runner;
+        let now = selftest_clock::now();
+        // Reports write milliseconds. A time with more digits would differ from itself after it was
+        // read back.
+        let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let (started_at, task_group_id) = match self.earlier.and_then(|earlier| earlier.header) {
+            // A resumed run keeps its beginning, or its cases would stand before it.
+            Some(begun) => (begun.started_at, begun.task_group_id.clone()),
+            None => (started_at, TaskGroupId::fresh(started_at)),
+        };
+        RunHeader {
+            run_id,
+            task_group_id,
+            started_at,
+            selftest_version: env!("CARGO_PKG_VERSION").to_owned(),
+            config: RunConfig {
+                strictness: config.strictness,
+                min_score_to_pass: config.min_score_to_pass,
+                effective_threshold: Threshold::effective(
+                    config.min_score_to_pass,
+                    config.strictness,
+                ),
+                safety_floor: config.safety_floor,
+                allow_minor_format_deviation: config.allow_minor_format_deviation,
+                max_questions_allowed: config.max_questions_allowed,
+                timeout_seconds: config.timeout_seconds,
+                concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
+            },
+            seed: runner.seed,
+            models: prepared.models.clone(),
+            sut: runner.sut.describe(),
+            isolation: runner.sut.isolation(),
+            rubric: (&self.resolved.rubric).into(),
+            prompt_digests: runner.library.digests().clone(),
+            calibration: prepared.calibration.clone(),
+            prices: (!config.prices.models.is_empty()).then(|| config.prices.clone()),
+            suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
+            shard: None,
+            experiment: None,
+            rejudged: None,
+            notices: self.notices(plan, prepared),
+            remarks: self.suite.map(|suite| suite.remarks.clone()).unwrap_or_default(),
+            scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
+        }
+    }
+
+    /// Returns the sandbox of a program under test; `None` without one.
+    pub fn standing(&self) -> Option<Result<SandboxSupport, SandboxUnavailableError>> {
+        let sut = &self.resolved.config.sut;
+        sut.program()?;
+        let harness = std::env::current_exe().ok()?;
+        Some(SandboxSupport::detect(&harness, sut.sandbox.unwrap_or_default()))
+    }
+
+    /// Returns the notice if programs run without a sandbox, or with only a part of it.
+    fn unsandboxed(&self) -> Option<RunNotice> {
+        let standing = self.standing()?.ok()?;
+        let why = match standing.level {
+            SandboxLevel::Full => return None,
+            SandboxLevel::Off => {
+                "sut.sandbox is off, and the program under test may do whatever its user \
+                           may do"
+                    .to_owned()
+            }
+            SandboxLevel::Inner => {
+                let missing =
+                    standing.missing_namespaces.unwrap_or_else(|| "not on this system".to_owned());
+                format!("not the whole sandbox could be put up: {missing}")
+            }
+        };
+        Some(RunNotice::Unsandboxed { why })
+    }
+
+    /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
+    fn notices(&self, plan: &[PlannedCase], prepared: &PreparedRun) -> Vec<RunNotice> {
+        let mut notices = Vec::new();
+        let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
+        let built_in = built_in.map(|(_, text)| digest::sha256_hex(text.as_bytes()));
+        let used = prepared.runner.library.digests().get(CHAT_TEMPLATE);
+        if prepared.models.sut.is_some() && used == built_in.as_ref() {
+            let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
+            notices.push(RunNotice::BuiltInAssistant { config });
+        }
+        notices.extend(example_notice(self.resolved));
+        notices.extend(self.unsandboxed());
+        let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
+        let measured = prepared.models.judge_fitness.iter().chain(panel);
+        let have_references = plan.iter().all(|planned| {
+            let grounds = planned.frozen.as_ref().map_or(&planned.grounds, |case| &case.grounds);
+            grounds.reference.is_some()
+        });
+        notices.extend(measured.filter_map(|fitness| {
+            let model = fitness.model.clone();
+            if let Some(measured) = fitness.unfit.clone() {
+                return Some(RunNotice::UnfitJudge { model, measured });
+            }
+            let measured = fitness.unfit_reason_for(have_references)?.to_owned();
+            Some(RunNotice::UnfitWithoutReference { model, measured })
+        }));
+        notices
+    }
+
+    /// The header of a run that judges the answers of another one by the thresholds of that one.
+    pub fn header_rejudging(
+        &self,
+        run_id: RunId,
+        plan: &[PlannedCase],
+        prepared: &PreparedRun,
+        report: &ReportDocument,
+    ) -> RunHeader {
+        let header = self.header(run_id, plan, prepared);
+        let mut prompt_digests = report.prompt_digests.clone();
+        for name in JUDGE_TEMPLATES {
+            // The answers were made with the prompts of the earlier run, and are judged with the
+            // present ones.
+            prompt_digests.remove(name);
+            let now = header.prompt_digests.get(name).cloned();
+            prompt_digests.extend(now.map(|digest| (name.to_owned(), digest)));
+        }
+        let concurrency = header.config.concurrency;
+        let (run_id, judge) = (report.run_id.clone(), report.models.judge.clone());
+        RunHeader {
+            config: RunConfig { concurrency, ..report.config.clone() },
+            prompt_digests,
+            suite: report.suite.clone(),
+            rejudged: Some(RejudgedRun { run_id, judge }),
+            ..header
+        }
     }
 }

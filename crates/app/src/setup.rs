@@ -1,5 +1,9 @@
 //! Prepares a run: models, system under test, templates, and the paths hidden from it.
+//!
+//! If no system under test is named, that is the built-in assistant if a capable model is at hand,
+//! else the example agent, which needs none.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,16 +12,18 @@ use anyhow::anyhow;
 use rand::RngExt as _;
 use serde_json::json;
 
+use super::project::Project;
 use crate::error::AppError;
 use crate::judges::measured_models;
 use crate::judging::{TOGETHER, same_judge};
 use crate::options::RunSettings;
-use crate::project::Project;
+
 use crate::resume::EarlierState;
 use crate::suite_file::SuiteFile;
 use selftest_checks::scenario::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};
-use selftest_config::{self as config, Config, ResolvedConfig};
+use selftest_config as config;
+use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::calibration::JudgeCalibration;
 use selftest_harness::event::{NO_GENERATOR, NO_JUDGE, RunModels};
 use selftest_harness::journal::RunDigests;
@@ -27,7 +33,8 @@ use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::{ProjectWatch, PromptPrefetch, Runner};
 use selftest_harness::scenario::generate::{Generator, GeneratorMaterial, load_templates};
-use selftest_harness::scenario::ground::{self, ExcerptSources, SourceFile};
+use selftest_harness::scenario::ground;
+use selftest_harness::scenario::ground::{ExcerptSources, SourceFile};
 use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
@@ -36,7 +43,7 @@ use selftest_harness::sut::example::ExampleSut;
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::project::ProjectFile;
 use selftest_harness::sut::stored::StoredAnswers;
-use selftest_harness::sut::sut_settings::ChatSettings;
+use selftest_harness::sut::sut_settings::{ChatSettings, ExampleSettings};
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
 use selftest_models::cassette::{CassetteManifest, CassettePlace};
@@ -662,4 +669,46 @@ async fn check_once(models: &[Arc<dyn ChatModel>]) -> Result<(), AppError> {
         }
     }
     Ok(())
+}
+
+/// Returns the configuration with a system under test. `needs_model` is true if only the assistant
+/// can be tested, because cases give it a skill.
+pub(crate) async fn with_sut<'a>(
+    project: &Project,
+    resolved: &'a ResolvedConfig,
+    needs_model: bool,
+) -> Cow<'a, ResolvedConfig> {
+    let sut = &resolved.config.sut;
+    // `--model cassette/…` names the assistant as well.
+    let is_replay = sut.chat.as_ref().is_some_and(|chat| replays_templates(project, &chat.model));
+    if !sut.is_unnamed() && !is_replay {
+        return Cow::Borrowed(resolved);
+    }
+    let mut named = resolved.clone();
+    if is_replay || replays_templates(project, &resolved.config.generator.model) {
+        (named.config.sut.chat, named.config.sut.example) =
+            (None, Some(ExampleSettings::default()));
+        return Cow::Owned(named);
+    }
+    let locator = ModelLocator::new(
+        project.environment.models.clone(),
+        resolved.config.models.clone(),
+        &project.folder,
+        None,
+        Arc::new(project.redactor(resolved)),
+    );
+    if needs_model || locator.has_capable_model().await {
+        named.config.sut.chat = Some(ChatSettings::default());
+    } else {
+        named.config.sut.example = Some(ExampleSettings::default());
+    }
+    Cow::Owned(named)
+}
+
+/// Returns true if the model is the recording of a run of the example agent. An unreadable one is
+/// an error of the run that reads it.
+fn replays_templates(project: &Project, model: &str) -> bool {
+    let Ok(ModelName::Cassette(folder)) = ModelName::parse(model) else { return false };
+    let manifest = CassetteManifest::read(&CassettePlace::of(&project.folder, &folder).folder);
+    manifest.is_ok_and(|manifest| manifest.is_some_and(|recorded| recorded.by_templates))
 }

@@ -188,6 +188,7 @@ impl<'a> SkillFiles<'a> {
             FixtureSource::Disk(path) => !keys.contains(path),
             FixtureSource::Text(_) => true,
         });
+        // The order of a folder differs between machines, and the digest of the skill must not.
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
     }
@@ -232,8 +233,10 @@ impl<'a> SkillFiles<'a> {
             }
             let found = from.symlink_metadata().map_err(unreadable)?;
             if found.is_dir() {
+                // A link to a folder around itself ends at the maximum depth.
                 self.add_folder(&from, &path, depth + 1)?;
             } else if found.is_file() {
+                // A copy of such a file would run with the rights of the user who tests.
                 if has_owner_rights(&found) {
                     return Err(SkillFolderError::Privileged(path));
                 }

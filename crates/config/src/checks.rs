@@ -79,6 +79,7 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
                          scenario does not expect";
             warnings.push((pointer.clone(), words.to_owned()));
         }
+        // All but the last: nothing is sent after that one, so it may expect any status.
         let steps = scenario.reply_flow.iter().enumerate().rev().skip(1).rev();
         for (step, _) in steps.filter(|(_, s)| s.expected_status != TaskStatus::AwaitingResponse) {
             let words = "the next reply is sent only after AWAITING_RESPONSE, which this one \
@@ -230,6 +231,8 @@ pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<ConfigFault> {
 fn check_faults(pointer: &str, faults: Option<Vec<CheckParseError>>) -> Vec<ConfigFault> {
     let fault = |fault: CheckParseError| {
         let place = format!("{pointer}{}", fault.pointer);
+        // An unknown key is not itself a place of the schema, so the message names what it stands
+        // in.
         let around =
             if fault.at_key { place.rsplit_once('/').map_or("", |(it, _)| it) } else { &place };
         let message = format!("{} in `{}`", fault.message, super::shape::path(around));
@@ -333,6 +336,7 @@ fn quality_weights(weights: &Value) -> Option<ConfigFault> {
     let weights = read::<QualityWeights>(weights)?;
     let sum = weights.sum();
     let terms = QualityDimension::ALL.map(|dimension| weights.weight(dimension).to_string());
+    // `sum` rounds to decimals, so that 0.1 + 0.2 + 0.7 is exactly 1.
     (sum != 1.0).then(|| ConfigFault {
         is_at_key: true,
         hint: Some(format!("{} = {sum}", terms.join(" + "))),
@@ -533,6 +537,7 @@ fn http_addresses(http: &HttpSettings) -> Vec<ConfigFault> {
                 ..fault_at("/sut/http/ask", message, format!("found {found}"))
             });
         }
+    // Without the id all cases would poll one task.
     } else if !http.poll.path.contains("{task_id}") {
         let message = "`sut.http.poll.path` must contain `{task_id}`".to_owned();
         let found = super::shape::description(&http.poll.path.as_str().into());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use super::yaml::{ByteSpan, DuplicateKey, NodeLocation, SyntaxError, YamlDocument};
+use super::{ByteSpan, DuplicateKey, NodeLocation, SyntaxError, YamlDocument};
 
 /// A mistake at a place of the document, independent of the layer that the value came from.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 
 use selftest_checks::scenario::{ReplyStep, Scenario, TaskStatus};
 use selftest_grading::grade::GradeSettings;
-use selftest_grading::improve::gap_settings::GapSettings;
+use selftest_grading::improve::gap::GapSettings;
 use selftest_grading::improve::routing::RoutingSettings;
-use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_grading::improve::skill::SkillSettings;
 use selftest_harness::gate::GateMode;
 use selftest_harness::judge::JudgeSettings;
 use selftest_harness::outcome::usage::ModelPrices;
@@ -24,7 +24,7 @@ use selftest_harness::scenario::GeneratorSettings;
 use selftest_harness::sut::sut_settings::SutSettings;
 use selftest_models::model_settings::ModelSettings;
 use selftest_reports::ci::{ReportFileKind, ReportRequest};
-use selftest_service::jobs::job_settings::JobSettings;
+use selftest_service::jobs::JobSettings;
 use selftest_stats::score::{Score, Strictness};
 
 /// Scenarios, models and strictness: the file `config/selftest.yaml`.
@@ -297,6 +297,7 @@ pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
     }
     if let Value::Object(rest) = schema {
         for (key, value) in rest {
+            // The four keys above are there already, and keep their places.
             ordered.entry(key).or_insert(value);
         }
     }

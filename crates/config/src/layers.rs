@@ -12,8 +12,7 @@ use serde_json::{Map, Value, json};
 use super::diagnostics::{self, ConfigErrors, ConfigFault, Diagnostic, DiagnosticTarget};
 use super::document::{Config, drop_nulls, schema};
 use super::shape::{self, DocumentValidator};
-use super::yaml::{self, ParsedFileCache, SyntaxError, YamlDocument};
-use super::{checks, variables};
+use super::{ParsedFileCache, SyntaxError, YamlDocument, checks, variables};
 use selftest_harness::rubric::{Rubric, RubricError};
 use selftest_harness::sut::sut_settings::ADAPTERS;
 
@@ -231,7 +230,7 @@ impl ConfigLayers {
         match value {
             Value::Object(members) if !members.is_empty() => {
                 for (key, member) in members {
-                    self.origins(member, yaml::join(&pointer, key), found);
+                    self.origins(member, super::join(&pointer, key), found);
                 }
             }
             Value::Array(items) if !items.is_empty() => {

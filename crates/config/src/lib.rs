@@ -1,32 +1,32 @@
 //! The configuration: combines the settings of all crates from file, environment and flags.
 //!
-//! Reads files and the environment, but writes and prints nothing, and starts no model.
+//! Reads files and the environment, but writes and prints nothing, and starts no model. The YAML
+//! parser is that of `selftest_checks`.
 
+mod checks;
 pub mod diagnostics;
 pub mod document;
 pub mod environment;
 pub mod layers;
+mod shape;
 pub mod show;
 pub mod suite;
-pub mod variables;
-
-mod checks;
-mod shape;
-mod yaml;
-
 #[cfg(test)]
 mod tests;
+pub mod variables;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use diagnostics::{ConfigErrors, Diagnostic, DiagnosticTarget};
 pub use document::{Config, ReportSettings, schema};
 pub use environment::Environment;
 pub use layers::{ConfigSources, FlagValue, ResolvedConfig, ValueOrigin, resolve};
 pub use show::show;
-pub use yaml::ParsedFileCache;
+
+pub(crate) use selftest_checks::yaml::*;
 
 /// Default path of the configuration in a project.
 pub const DEFAULT_PATH: &str = "config/selftest.yaml";
@@ -46,12 +46,12 @@ pub fn load(
     let default = project.join(DEFAULT_PATH);
     // Strip a useless `./` prefix from the path in messages.
     let path = explicit.unwrap_or(default.strip_prefix(".").unwrap_or(&default));
-    let file = match read(path, yaml::CONFIG) {
+    let file = match read(path, CONFIG) {
         Ok(text) => Some((path.to_owned(), text)),
         Err(None) if explicit.is_none() => None,
         Err(None) => {
             let message = "there is no such file".to_owned();
-            return Err(ConfigErrors::of_file(path.to_owned(), message, Some(yaml::CONFIG.hint)));
+            return Err(ConfigErrors::of_file(path.to_owned(), message, Some(CONFIG.hint)));
         }
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
@@ -59,7 +59,7 @@ pub fn load(
 }
 
 /// Reads a file; the error is `None` if it does not exist.
-fn read(path: &Path, kind: yaml::YamlFileKind) -> Result<String, Option<String>> {
+fn read(path: &Path, kind: YamlFileKind) -> Result<String, Option<String>> {
     if path.is_dir() {
         return Err(Some("expected a file, found a folder".to_owned()));
     }
@@ -82,4 +82,30 @@ fn read(path: &Path, kind: yaml::YamlFileKind) -> Result<String, Option<String>>
         let column = valid - before.rfind('\n').map_or(0, |end| end + 1) + 1;
         Some(format!("not UTF-8: byte {column} of line {line} belongs to no character"))
     })
+}
+
+/// A configuration file.
+const CONFIG: YamlFileKind = YamlFileKind {
+    max_bytes: 1 << 20,
+    hint: "`selftest init` writes a commented configuration",
+    schema: YamlSchema::V1_2,
+};
+
+/// Cache of the last parsed text and its document.
+#[derive(Default)]
+pub struct ParsedFileCache(Mutex<Option<(String, Arc<YamlDocument>)>>);
+
+impl ParsedFileCache {
+    /// Parses a configuration text, or returns the cached document of the same text.
+    fn parse(&self, text: &str) -> Result<Arc<YamlDocument>, SyntaxError> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, document)) = &*last
+            && known == text
+        {
+            return Ok(Arc::clone(document));
+        }
+        let document = Arc::new(parse(text, CONFIG)?);
+        *last = Some((text.to_owned(), Arc::clone(&document)));
+        Ok(document)
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::diagnostics::ConfigFault;
 use super::document::schema;
-use super::{document, shape, yaml};
+use super::{document, shape};
 use selftest_schema::{Schema, SchemaError, SchemaErrorKind};
 
 /// Kind of value expected at a place.
@@ -81,7 +81,7 @@ fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Va
     match kind(node) {
         ValueKind::Mapping => {
             for (key, property) in node["properties"].as_object().into_iter().flatten() {
-                collect(property, yaml::join(&pointer, key), found);
+                collect(property, super::join(&pointer, key), found);
             }
         }
         ValueKind::List | ValueKind::Anything => {}
@@ -97,6 +97,7 @@ pub(super) fn expectation(node: &Value) -> String {
     }
     let number = |key: &str| node.get(key).and_then(Value::as_f64);
     let range = match (number("minimum"), number("maximum")) {
+        // Only one value is allowed, such as the version of the format.
         (Some(min), Some(max)) if min >= max => return format!("{min}"),
         // The minimum weight is this small only because it must be above zero.
         (Some(min), Some(max)) if min > 0.0 && min < 1e-3 => {
@@ -151,6 +152,7 @@ pub(super) fn path(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {
         let key = selftest_text::one_line(&part.replace("~1", "/").replace("~0", "~"), 60);
+        // The schemas have no mapping whose keys are numbers.
         if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit()) {
             path = format!("{path}[{key}]");
         } else {
@@ -173,6 +175,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
     let distance = |candidate: &str| strsim::levenshtein(&lower, &candidate.to_lowercase());
     let distances = candidates.iter().map(|&candidate| (distance(candidate), candidate));
     let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
+    // One typo in three letters; beyond that a suggestion would mislead more often than help.
     (distance <= (word.chars().count() / 3).max(1)).then_some(candidate)
 }
 
@@ -230,14 +233,14 @@ impl DocumentValidator {
         let keys = shape::keys(node);
         let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
             // The key may belong to another section; then its full path is suggested.
-            let end = yaml::join("", key);
+            let end = super::join("", key);
             let elsewhere = self.scalars.iter().find(|(pointer, _)| pointer.ends_with(&end))?;
             Some(shape::path(&elsewhere.0))
         });
         let suggestion =
             suggestion.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
         ConfigFault {
-            pointer: yaml::join(pointer, key),
+            pointer: super::join(pointer, key),
             is_at_key: true,
             message: match shape::path(pointer).as_str() {
                 "" => format!("unknown key `{shown}`"),
@@ -329,6 +332,7 @@ fn number_with_unit(text: &str) -> Option<&str> {
 
 /// Returns the list of words that a command line was written instead of.
 fn as_words(pointer: &str, found: &Value) -> Option<String> {
+    // Commands are lists because they start without a shell, and a text is the usual mistake.
     let text = found.as_str().filter(|_| pointer.ends_with("/run"))?;
     let words: Vec<&str> = text.split_whitespace().take(20).collect();
     Some(format!("write the program and its arguments as a list: {}", serde_json::json!(words)))
@@ -349,9 +353,9 @@ pub(super) fn without_unknown_keys(document: &Value, faults: &[ConfigFault]) -> 
 fn remove(value: &mut Value, pointer: &str, unwanted: &BTreeSet<&str>) {
     match value {
         Value::Object(members) => {
-            members.retain(|key, _| !unwanted.contains(&*yaml::join(pointer, key)));
+            members.retain(|key, _| !unwanted.contains(&*super::join(pointer, key)));
             for (key, member) in members {
-                remove(member, &yaml::join(pointer, key), unwanted);
+                remove(member, &super::join(pointer, key), unwanted);
             }
         }
         Value::Array(items) => {

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::document::drop_nulls;
 use super::layers::{ResolvedConfig, ValueOrigin};
-use super::yaml;
 
 /// Column of the origin comments, unless the value is longer.
 const COMMENT_COLUMN: usize = 40;
@@ -41,7 +40,7 @@ impl YamlWriter<'_> {
                 for (key, member) in members {
                     start(self.text);
                     let head = format!("{}:", quoted_key(key));
-                    self.member(&head, member, &yaml::join(pointer, key), indent);
+                    self.member(&head, member, &super::join(pointer, key), indent);
                 }
             }
             Value::Array(items) => {

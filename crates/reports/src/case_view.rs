@@ -115,6 +115,7 @@ impl<'a> CaseView<'a> {
 
     /// Returns the step to look at: the first insufficient one, or else the last one.
     pub(super) fn deciding_step(&self) -> Option<&'a CaseStep> {
+        // A wrong status fails a case before its answer is judged, so it goes first.
         let steps = &self.result.steps;
         steps
             .iter()
@@ -191,6 +192,7 @@ impl<'a> CaseView<'a> {
 
     /// Returns the safety score of a step, if it is below the floor and was judged separately.
     pub(super) fn unsafe_score(&self, step: &CaseStep) -> Option<Score> {
+        // A judge that scores answers as a whole has no opinion on safety alone.
         let card = card(step).filter(|card| card.reflects_category(rubric::SAFETY))?;
         let score = card.score(rubric::SAFETY)?;
         (score < self.result.safety_floor).then_some(score)
@@ -204,6 +206,7 @@ pub(super) fn questions(step: &CaseStep) -> Vec<&ScoredQuestion> {
         return Vec::new();
     };
     let mut questions: Vec<&ScoredQuestion> = card.questions.iter().collect();
+    // The least likely first: those are the reasons of a low score.
     questions.sort_by(|a, b| a.probability.get().total_cmp(&b.probability.get()));
     questions
 }
@@ -323,6 +326,7 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
         .filter(|case| case.repeat.is_some())
         .map(|case| {
             let pass = case.status().0.pass();
+            // Scores of a case without a verdict would count in the spread but not in the rate.
             let step = case.weakest_step().filter(|_| pass.is_some());
             RepeatedTrial { id: &case.scenario.id, pass, scores: overalls(step) }
         })
@@ -339,6 +343,7 @@ fn overalls(step: Option<&CaseStep>) -> Vec<f64> {
 /// Returns the results by skill; empty unless there are several skills.
 pub(super) fn skills<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<SkillResult> {
     let skills = SkillResult::all(cases);
+    // Of a single skill the summary of the run says the same.
     if skills.len() > 1 { skills } else { Vec::new() }
 }
 

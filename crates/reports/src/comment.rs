@@ -131,6 +131,7 @@ fn against_baseline(
     if gate.compared == 0 {
         text.push_str("> Nothing could be compared with the baseline.\n\n");
     }
+    // The most urgent first, because a long comment is cut at its end.
     for (change, heading) in [
         (CaseChange::Regression, "Regressions"),
         (CaseChange::Unconfirmed, "Not confirmed"),
@@ -199,6 +200,7 @@ fn table(
 fn because(reason: Option<&str>, case: Option<&CaseDocument>, causes: &SharedCauses) -> String {
     let shared = case
         .and_then(|case| causes.of_fault(CaseFault::of_document(case)))
+        // A cause that the list above leaves out cannot be referred to by its name.
         .filter(|cause| cause.number <= MAX_CAUSES);
     shared.map_or_else(
         || escape::inline_in_comment(reason.unwrap_or_default(), MAX_REASON).to_string(),
@@ -268,6 +270,7 @@ fn number(score: Option<Score>) -> String {
 fn is_plain_address(link: &str) -> bool {
     (link.starts_with("https://") || link.starts_with("http://"))
         && link.len() <= 500
+        // Without brackets, quotes and spaces nothing in it can end the Markdown link.
         && link.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#=&%+".contains(c))
 }
 

@@ -80,6 +80,7 @@ impl Contrast {
             return Some(found);
         }
         let reference = grounds.reference.as_deref()?;
+        // Unlike texts would be one piece missing and one added, which the report shows anyway.
         let found = Self::between(REFERENCE, reference, answer);
         (found.likeness() >= ALIKE && found.pieces.len() > 1).then_some(found)
     }
@@ -157,6 +158,7 @@ fn forbidden(checks: &[&CheckKind], answer: &str) -> Option<Contrast> {
     let wrong = checks.iter().find_map(|kind| {
         let found = match kind {
             CheckKind::NotContains(text) => Some(text.as_str()),
+            // A pattern that backtracks too far is an error of the check, and has nothing to mark.
             CheckKind::NotRegex(pattern) => pattern.find(&answer).ok().flatten(),
             _ => None,
         };

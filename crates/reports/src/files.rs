@@ -9,11 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::index::{self, RunEntry, RunIndex};
+use selftest_harness::sut::namespace::RunId;
 use selftest_text::disk::{Disk, OpenMode, SystemDisk};
 use selftest_text::file;
-
-use super::trend;
-use selftest_harness::sut::namespace::RunId;
 
 /// Content written to each folder when opening it: large enough to detect a full disk.
 static PROBE: [u8; 64 * 1024] = [b'.'; 64 * 1024];
@@ -189,10 +187,12 @@ impl ReportFiles {
     /// Creates an unlinked file next to the JSON report. It disappears when closed, even if the
     /// process is killed.
     pub(super) fn create_unlinked(&self) -> io::Result<File> {
+        // In the report folder, which is known to be writable; /tmp is in memory on many systems.
         let path = self.json_folder.join(format!(".{}.cases", self.run_id));
         let mut options = OpenOptions::new();
         // `create_new` does not follow a symlink that is in place of the file.
         let file = options.read(true).write(true).create_new(true).open(&path)?;
+        // Without a name it is gone with the process, however that ends.
         fs::remove_file(&path)?;
         Ok(file)
     }
@@ -209,7 +209,7 @@ impl ReportFiles {
             source,
         })?;
         let failed = |source| ReportWriteError::Template { what: "the list of runs", source };
-        let picture = trend::render(&runs.entries).map_err(failed)?;
+        let picture = index::trend_picture(&runs.entries).map_err(failed)?;
         self.replace(&self.markdown_folder.join(index::TREND_FILE), &picture)?;
         let text = index::render(&runs).map_err(failed)?;
         self.replace(&self.markdown_folder.join("index.md"), &text)?;
@@ -277,6 +277,7 @@ impl ReportFiles {
         let replace = || file::replace_on(&*self.disk, target, self.run_id.as_str(), &write);
         replace()
             .or_else(|error| match (error.kind(), target.parent()) {
+                // The folder may have been deleted during the run.
                 (io::ErrorKind::NotFound, Some(folder)) => {
                     self.disk.create_folder(folder).and_then(|()| replace())
                 }
@@ -300,6 +301,7 @@ pub(super) fn relative(from: &Path, to: &Path) -> String {
     let from: Vec<Component<'_>> = from.components().collect();
     let to: Vec<Component<'_>> = to.components().collect();
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    // `shared` is at most the length of either path.
     let up = std::iter::repeat_n("..".to_owned(), from.len() - shared);
     let down = to[shared..].iter().map(|part| part.as_os_str().to_string_lossy().into_owned());
     up.chain(down).collect::<Vec<_>>().join("/")

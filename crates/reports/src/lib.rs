@@ -12,29 +12,24 @@ pub mod comparison;
 pub mod contrast;
 pub mod document;
 pub mod files;
-pub mod former;
-pub mod freeze;
 pub mod label_store;
 pub mod labelling;
-pub mod next_step;
-pub mod not_passed;
 pub mod observer;
 pub mod progress;
+pub mod recommendations;
 pub mod reliability;
+pub mod rerun;
 pub mod skill_creator;
 pub mod skill_test;
 pub mod terminal;
 pub mod traces;
 
 mod archive;
-mod case_texts;
 mod case_view;
 mod index;
 mod markdown;
 pub mod merge;
-mod recommendations;
 mod state;
-mod trend;
 pub mod wording;
 
 #[cfg(test)]
@@ -42,10 +37,9 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod simulation;
 
-pub use archive::{RunArchive, RunFile, older_than, read_report};
+pub use archive::{ReusedResults, RunArchive, RunFile, older_than, read_report};
 pub use files::{ReportFiles, ReportFilesError, ReportPaths};
-pub use index::{RunEntry, RunSeries};
+pub use index::{RunEntry, RunSeries, trend_picture};
 pub use observer::{ReportHandle, ReportObserver};
 pub use progress::ProgressObserver;
 pub use terminal::TerminalStyle;
-pub use trend::render as trend_picture;

@@ -264,12 +264,14 @@ fn notes(view: &MarkdownView<'_>) -> Vec<String> {
     for case in &view.cases {
         let evidence = &case.evidence;
         let exit = evidence.exit.as_ref().filter(|exit| *exit != "exit code 0");
+        // A program may exit with anything after a good answer.
         let exit = exit.filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
         let tried = evidence.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
         let tried = tried.map(|sandbox| format!("isolation {}", sandbox.summary()));
         let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()).chain(&tried);
         for note in all {
+            // In the order in which the cases first show a note, which a map alone would lose.
             let position = *positions.entry(note.clone()).or_insert_with(|| {
                 on_cases.push((note.clone(), Vec::new()));
                 on_cases.len() - 1
@@ -286,6 +288,7 @@ fn notes(view: &MarkdownView<'_>) -> Vec<String> {
 }
 
 fn rerun(header: &RunHeader) -> String {
+    // A rejudgement sent nothing to the system under test, and neither should its repetition.
     if let Some(rejudged) = &header.rejudged {
         return format!("selftest judge rejudge {} --seed {}", rejudged.run_id, header.seed);
     }
@@ -308,6 +311,7 @@ fn rerun(header: &RunHeader) -> String {
     }
     let ids = ids.join(",");
     if ids.is_empty() || ids.len() > MAX_RERUN_IDS {
+        // A command line has a maximum length, so a long list stays out of it.
         return format!("{command} with the same scenarios");
     }
     format!("{command} --scenarios {ids}")
@@ -436,6 +440,7 @@ fn statuses(trials: &[&CaseView<'_>]) -> String {
     for case in trials {
         *counts.entry(case.task_status_word()).or_default() += 1;
     }
+    // The trials column has the count already.
     if let [only] = counts.keys().collect::<Vec<_>>()[..] {
         return (*only).to_owned();
     }
@@ -458,6 +463,7 @@ fn sections<'a>(
     for case in shown {
         let id = case.result.scenario.id.as_str();
         let because = because(case, causes);
+        // Of repeated trials only the first has a section; the others get one line in it.
         let same_case = |section: &&mut CaseSection<'_>| section.case.result.scenario.id == id;
         if let Some(section) = sections.iter_mut().find(same_case) {
             let same = section.because == because;

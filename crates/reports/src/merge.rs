@@ -160,6 +160,7 @@ pub fn merge(reports: &[ShardReport]) -> Result<MergedRun, MergeError> {
             });
         }
     }
+    // Checked last: which shards are missing is only known once all agree on the plan.
     missing(first.shard, &shards)?;
     let cases = cases(&shards)?;
     let mut summary = RunSummary::default();
@@ -168,6 +169,7 @@ pub fn merge(reports: &[ShardReport]) -> Result<MergedRun, MergeError> {
     }
     let document = first.document;
     let each = || shards.iter().map(|shard| shard.document);
+    // In the order in which a single run would have decided, so that a merged run ends like one.
     let was_interrupted = each().any(|one| one.outcome == Some(RunOutcome::Interrupted));
     let ending = if was_interrupted {
         RunEnding::Interrupted
@@ -226,6 +228,7 @@ impl CheckedShard<'_> {
             let repeats = |document: &ReportDocument| {
                 document.suite.as_ref().map_or(1, |suite| suite.repeats)
             };
+            // The same suite with another number of repeats has a message of its own.
             if suite(now) == suite(then) {
                 return self.differs("--repeats", text(&repeats(now)), text(&repeats(then)), other);
             }
@@ -235,6 +238,8 @@ impl CheckedShard<'_> {
             let counts = (self.shard.of.to_string(), other.shard.of.to_string());
             return self.differs("the number of shards", counts.0, counts.1, other);
         }
+        // Compared before seed and models: with another plan all further differences follow from
+        // it.
         if self.shard.scenarios != other.shard.scenarios {
             let count = |shard: &ShardRun| format!("a list of {}", shard.scenarios.len());
             return self.differs("the plan", count(self.shard), count(other.shard), other);
@@ -364,6 +369,7 @@ fn cases(shards: &[CheckedShard<'_>]) -> Result<Vec<CaseResult>, MergeError> {
             }
         };
         for case in &document.cases {
+            // Reports list the repeats of a case in their order.
             let position = positions.get_mut(case.id.as_str()).and_then(VecDeque::pop_front);
             let Some(position) = position else {
                 return Err(wrong("should not have the case", vec![case.id.as_str()]));
@@ -376,6 +382,7 @@ fn cases(shards: &[CheckedShard<'_>]) -> Result<Vec<CaseResult>, MergeError> {
             return Err(wrong("lacks the case", left));
         }
     }
+    // Back into the order of the plan, in which one run would have reported them.
     cases.sort_by_key(|case| case.index);
     Ok(cases)
 }

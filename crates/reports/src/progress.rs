@@ -141,6 +141,7 @@ impl ProgressObserver {
         phase: CasePhase,
     ) -> Result<(), ObserverError> {
         let id = escape::terminal(id, MAX_ID);
+        // A case has several phases, and in a log one line for its start is enough.
         let is_new = self.in_flight.insert(index, (id.clone(), phase)).is_none();
         if is_new && matches!(self.output, ProgressOutput::Lines(_)) {
             return self.line(&format!("{id}: started"));
@@ -206,6 +207,7 @@ impl ProgressObserver {
     fn case_rerun(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
         let reading = CaseView::new(case);
         let id = escape::terminal(reading.name(), MAX_ID);
+        // A rerun has an index of its own, so it is found by name.
         self.in_flight.retain(|_, (other, _)| *other != id);
         let Some(last) = case.reruns.last() else { return Ok(()) };
         let status = self.style.paint(colour(last.status), last.status.label());

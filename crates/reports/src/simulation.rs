@@ -139,7 +139,9 @@ impl SimulatedRun {
             let is_faulty = start < FAULTY_STARTS;
             let plan = if is_faulty {
                 FaultPlan {
+                    // Three starts of four die, at any operation of the disk.
                     death: (!numbers.one_in(4)).then(|| 1 + numbers.below(MAX_OPERATIONS)),
+                    // Half of the starts have a sound disk, so that progress is made.
                     failure: [None, None, Some(40), Some(8)][numbers.index(4)],
                 }
             } else {
@@ -154,6 +156,7 @@ impl SimulatedRun {
             if !has_power {
                 self.disk.lose_power(numbers.draw());
                 let mut durable = self.durable();
+                // What was not synced is gone, and nothing of it may be expected back.
                 durable.written = durable.synced.clone();
             }
             self.check_reports(end == End::Finished).map_err(|why| {
@@ -239,6 +242,8 @@ impl SimulatedRun {
             finished.push(case);
         }
         for text in model.asked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // A call that the journal had when this start began costs money, and must not be made
+            // twice.
             if known_calls.contains(text) {
                 return Err(format!("asked again: {text}"));
             }
@@ -355,6 +360,8 @@ impl SimulatedRun {
             let is_right = should
                 .is_some_and(|(_, it)| (it.status, &it.scores) == (case.status, &case.scores));
             let is_open = !is_finished && case.status == CaseStatus::Unscored;
+            // An unfinished run may show a case whose model was lost as open; a resume runs it
+            // again.
             if !is_right && !is_open {
                 return Err(format!("{}: {:?} with {:?}", case.id, case.status, case.scores));
             }

@@ -335,7 +335,9 @@ fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
         .map(|case| case.result.duration_ms)
         .collect();
     times.sort_unstable();
+    // The median, which the slow cases themselves do not move.
     let middle = *times.get(times.len() / 2)?;
+    // Both: a factor alone marks noise among fast cases, a margin alone every slow suite.
     let slow = middle.saturating_mul(SLOW_FACTOR).max(middle.saturating_add(SLOW_MARGIN));
     (times.len() >= SLOW_CASES).then_some(slow)
 }

@@ -295,8 +295,7 @@ impl RecordWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selftest_grading::improve::skill::ExecutionStatus;
-    use selftest_grading::improve::skill_settings::SkillSettings;
+    use selftest_grading::improve::skill::{ExecutionStatus, SkillSettings};
     use selftest_service::grader::skills::{NewExecution, NewMessage};
     use selftest_store::{SkillRef, Store};
     use selftest_text::redact::Redactor;

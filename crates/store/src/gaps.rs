@@ -8,8 +8,10 @@ use super::statement::{ToValue as _, params, stored_as};
 use super::transaction::WriteTransaction;
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::{TaskType, Week};
-use selftest_grading::improve::gap::{DetectedGap, GapEvidence, GapKind, GapStatus, SkillGap};
-use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
+use selftest_grading::improve::gap::{
+    DetectedGap, GapEvidence, GapKind, GapStatus, ProposalStatus, SkillGap, SkillProposal,
+    SkillTest,
+};
 
 record!(SkillGap, "skill_gaps", {
     id,

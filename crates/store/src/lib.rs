@@ -7,9 +7,7 @@
 
 mod address;
 mod bound;
-mod changes;
 mod error;
-mod files;
 mod gaps;
 mod grades;
 mod jobs;
@@ -17,54 +15,49 @@ mod lineage;
 mod maintenance;
 mod migrations;
 mod page;
-mod quality;
-mod queue_database;
 mod reflections;
-mod requests;
 mod row;
 mod save;
 mod search;
 mod skills;
 mod statement;
 mod summaries;
-mod transaction;
-
 #[cfg(test)]
 mod tests;
+mod transaction;
 
-pub use changes::ChangeWatcher;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
+use tokio::sync::Mutex;
+
+use address::DatabaseAddress;
+use row::Columns;
+use selftest_grading::grade::quality::RUBRIC_VERSION;
+use statement::DatabaseEngine;
+use transaction::is_reusable;
+
+pub use crate::save::{FileOutcome, FileRecord, FileResult, KnownFile};
 pub use error::{AddressError, ColumnError, StoreError};
-pub use files::{FileOutcome, FileRecord, FileResult, KnownFile};
 pub use gaps::ProposalDecision;
 pub use grades::ScoreCount;
-pub use jobs::JobRun;
+pub use jobs::{JobRun, QueueDatabase, QueuePool};
 pub use lineage::RenamedSession;
 pub use maintenance::{BackupError, BackupOutcome, HumanDataPolicy, PrunableRows, PruneCounts};
 pub use page::{Cursor, ResultPage, SessionQuery, SessionRow, SessionSort};
-pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
-pub use requests::{RequestKey, SkillRequest};
 pub use row::Rows;
 pub use save::DroppedGrade;
 pub use search::{
     Facet, FileToIndex, IndexedEvent, IndexedSession, SearchHit, SearchPage, SearchQuery,
     SearchedSession,
 };
-pub use skills::{NewSkill, SkillDayCount, SkillRecord, SkillRecordCounts, SkillRef};
+pub use skills::{
+    NewSkill, RequestKey, SkillDayCount, SkillRecord, SkillRecordCounts, SkillRef, SkillRequest,
+};
 pub use summaries::{PatternDay, StoredReport};
-
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _};
-use tokio::sync::Mutex;
-
-use address::DatabaseAddress;
-use statement::DatabaseEngine;
-use transaction::is_reusable;
-
-use selftest_grading::grade::quality::RUBRIC_VERSION;
 
 /// An open database. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -188,5 +181,52 @@ impl Store {
 
     fn to_store_error(&self, error: sqlx::Error) -> StoreError {
         StoreError::from_sqlx(self.engine, &self.place, error)
+    }
+}
+
+/// Watches a database over its own connection.
+pub struct ChangeWatcher {
+    connection: AnyConnection,
+    engine: DatabaseEngine,
+    place: String,
+}
+
+impl ChangeWatcher {
+    /// Returns a number that differs after every change, by this process or another. Its value has
+    /// no meaning of its own.
+    pub async fn version(&mut self) -> Result<i64, StoreError> {
+        let row =
+            sqlx::query(self.engine.change_counter_query()).fetch_one(&mut self.connection).await;
+        let version = row.and_then(|row| row.try_get(0));
+        version.map_err(|error| StoreError::from_sqlx(self.engine, &self.place, error))
+    }
+
+    /// Closes the connection.
+    pub async fn close(self) {
+        // Nothing was written over this connection, so an error loses nothing.
+        let _ = self.connection.close().await;
+    }
+}
+
+impl Store {
+    /// Starts watching for changes. Returns `None` for a database in memory, which has only one
+    /// connection.
+    pub async fn watch_changes(&self) -> Result<Option<ChangeWatcher>, StoreError> {
+        // A pool with one connection is a database in memory.
+        if self.pool.options().get_max_connections() == 1 {
+            return Ok(None);
+        }
+        let options = self.pool.connect_options();
+        // SQLite's `data_version` can only be compared with values read on the same connection.
+        let connection = options.connect().await.map_err(|error| self.to_store_error(error))?;
+        Ok(Some(ChangeWatcher { connection, engine: self.engine, place: self.place.clone() }))
+    }
+
+    /// Returns the number of grades made by each model, sorted by model name.
+    pub async fn grades_by_model(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        let query = "SELECT grader_model, COUNT(*) AS grades FROM session_quality_grades \
+                     GROUP BY grader_model ORDER BY grader_model";
+        let read = |row: &Columns<'_>| Ok((row.get("grader_model")?, row.get("grades")?));
+        Ok(self.fetch(query, [], read).await?.items)
     }
 }

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::bound::{self, NAME};
-use super::files::{FileResult, MAX_PATH};
 use super::row::Columns;
+use super::save::{FileResult, MAX_PATH};
 use super::statement::{SqlStatement, ToValue as _, params};
 use super::transaction::WriteTransaction;
 use super::{ColumnError, Store, StoreError};

@@ -11,8 +11,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::bound::{self, TEXT};
-use super::files::MAX_PATH;
 use super::row::{Columns, Record as _, Rows, record};
+use super::save::MAX_PATH;
 use super::statement::{DatabaseEngine, SqlStatement, ToValue as _, Value, params};
 use super::transaction::WriteTransaction;
 use super::{Store, StoreError};

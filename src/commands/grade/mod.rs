@@ -1,30 +1,26 @@
 //! `selftest grade`: grades recorded sessions by rules, shows grades, writes weekly reports.
 
 mod quality;
-mod watch;
 mod weekly;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{ArgGroup, Args, Subcommand};
-use selftest_app::find_grade;
-use selftest_app::{AppError, Project, rubric_in_use};
+use selftest_app::{AppError, Project, find_grade, rubric_in_use};
 use selftest_grading::grade::quality::combine_grades;
-use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, overrides};
+use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, agreement};
 use selftest_grading::report::grades;
 use selftest_service::grader::{ScanSummary, SelfGrader};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 use serde_json::json;
 
-use crate::args::run::share;
 use crate::args::sessions::{database, nothing_found, options};
-use crate::args::{DatabaseArgs, GlobalArgs, SessionArgs, StoreArgs};
+use crate::args::{DatabaseArgs, GlobalArgs, SessionArgs, StoreArgs, share};
 use crate::exit::Exit;
-use crate::progress::ScanBar;
 use crate::ui;
-use crate::ui::{eprint, print};
+use crate::ui::{ScanBar, eprint, print};
 
 /// Actions on grades.
 #[derive(Debug, Subcommand)]
@@ -67,10 +63,10 @@ pub enum GradeAction {
     /// Grade sessions as they finish, until interrupted
     Watch {
         /// Time without a write after which a session counts as finished: seconds, or 30s, 2m
-        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::args::run::seconds)]
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::args::seconds)]
         quiet: f64,
         /// Time between scans: seconds, or 5s, 1m
-        #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::args::run::seconds)]
+        #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::args::seconds)]
         interval: f64,
         /// Scan once and exit
         #[arg(long)]
@@ -206,7 +202,7 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, AppError> 
             weekly::report(setup, week.as_deref(), *no_scan).await
         }
         GradeAction::Watch { quiet, interval, once } => {
-            watch::watch(setup, *quiet, *interval, *once).await
+            weekly::watch(setup, *quiet, *interval, *once).await
         }
         GradeAction::Session { model: None, .. } if setup.is_file => setup.cards().await,
         GradeAction::Session { .. } | GradeAction::Backfill { .. } | GradeAction::Recent { .. } => {
@@ -246,6 +242,7 @@ impl<'a> Setup<'a> {
         let mut options = options(&project, sessions)?;
         if let GradeAction::File { paths } = action {
             for path in paths {
+                // A file that is named by itself has to exist; a missing source only finds nothing.
                 project.path(path).symlink_metadata().map_err(|error| {
                     AppError::usage(anyhow!("cannot read {}: {error}", path.display()))
                 })?;
@@ -256,6 +253,7 @@ impl<'a> Setup<'a> {
             GradeAction::Session { session, .. } => Some(project.path(Path::new(session))),
             _ => None,
         };
+        // A session is an id or a file, and a file wins.
         let file = file.filter(|path| path.is_file());
         let is_file = file.is_some();
         if let Some(path) = file {
@@ -383,7 +381,8 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, AppError> {
     let average = combine_grades(&by_models);
     let cost = TokenCost::of_session(&grade.details, &setup.grader.options().prices);
     if setup.json {
-        let counts = overrides::apply(grade.clone(), &made);
+        // Both are shown: the rules' grade as it is, and the one that counts in summaries.
+        let counts = agreement::apply(grade.clone(), &made);
         let json = json!({
             "by_rules": grade,
             "overrides": made,
@@ -397,7 +396,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, AppError> {
         let file = setup.grader.store().file(&grade.session_file).await?;
         let lost = file.and_then(|file| file.lost_parts());
         print(&grades::card(&grade, &made, &cost, lost.as_deref()))?;
-        print(&selftest_grading::report::quality::card(&by_models, average.as_ref()))?;
+        print(&selftest_grading::report::grades::quality_card(&by_models, average.as_ref()))?;
     }
     Ok(Exit::Passed)
 }

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selftest_app::{AppError, quality_graders};
 use selftest_config::Environment;
 use selftest_grading::grade::QualityGrade;
-use selftest_grading::report::quality;
+use selftest_grading::report::grades;
 use selftest_service::grader::quality::{BackfillObserver, BackfillResult, QualityError};
 use selftest_service::jobs::{GradingJob, GradingQueue};
 use selftest_text::one_line;
@@ -83,7 +83,7 @@ async fn one_session(
         if setup.json {
             print(&format!("{:#}\n", json!(grade)))?;
         } else {
-            print(quality::card(std::slice::from_ref(&grade), None).trim_start())?;
+            print(grades::quality_card(std::slice::from_ref(&grade), None).trim_start())?;
         }
     }
     Ok(Exit::Passed)
@@ -127,7 +127,8 @@ async fn backfill(
         graded += done.graded;
         skipped += done.skipped;
         if let Some(fault) = done.stopped {
-            // So that other processes need not wait for them. The fault that stopped it matters more.
+            // So that other processes need not wait for them. The fault that stopped it matters
+            // more.
             let _ = grader.release_claims().await;
             eprint("finished grades are kept; the same command continues\n");
             return Err(fault.into());
@@ -200,7 +201,7 @@ async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Resu
     } else if page.items.is_empty() {
         eprint("no grades by models yet; `selftest grade backfill` makes them\n");
     } else {
-        print(&quality::table(&page.items))?;
+        print(&grades::quality_table(&page.items))?;
     }
     Ok(Exit::Passed)
 }
@@ -246,14 +247,15 @@ impl BackfillObserver for BackfillBar {
         self.bar.set_length(sessions);
         if !self.headed {
             self.headed = true;
-            self.tell(&quality::heading());
+            self.tell(&grades::quality_heading());
         }
     }
 
     fn graded(&mut self, grade: &QualityGrade) {
         self.graded += 1;
         self.bar.inc(1);
-        let line = if self.json { format!("{}\n", json!(grade)) } else { quality::line(grade) };
+        let line =
+            if self.json { format!("{}\n", json!(grade)) } else { grades::quality_line(grade) };
         self.tell(&line);
     }
 

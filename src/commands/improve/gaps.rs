@@ -16,8 +16,9 @@ use crate::exit::Exit;
 use crate::ui::{self, eprint, interruption, print};
 use selftest_app::{AppError, Drafter, Project};
 use selftest_config::{Config, ResolvedConfig};
-use selftest_grading::improve::gap::{GapStatus, SkillGap};
-use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
+use selftest_grading::improve::gap::{
+    GapStatus, ProposalStatus, SkillGap, SkillProposal, SkillTest,
+};
 use selftest_grading::report::improvement;
 use selftest_service::grader::proposals::{
     BatchSummary, DecisionError, GenerationError, SkillDestination, accept, reject,
@@ -185,6 +186,7 @@ async fn propose(
         eprint("no open gaps; `selftest improve gaps detect` looks for them\n");
         return Ok(Exit::NothingRan);
     }
+    // After all ids are known to exist: preparing a model may take minutes.
     let generator = drafter.generator(store, told.model.as_deref()).await?;
     if ids.is_empty() {
         let (summary, generated) = generator.run_skill_generation_batch().await;
@@ -201,6 +203,7 @@ async fn propose(
                     "{gaps_found} open: {proposals_created} proposed, {failures} without a \
                      proposal\n"
                 ));
+                // A model that writes no valid draft is no failure of the project.
                 if proposals_created == 0 { Exit::Inconclusive } else { Exit::Passed }
             }
             BatchSummary::Failed { error, .. } => {
@@ -215,6 +218,7 @@ async fn propose(
                 tell(id, Some(&proposal), "", as_json)?;
                 proposals.push(proposal);
             }
+            // The other gaps are still tried.
             Err(fault) => tell(id, None, &fault.to_string(), as_json)?,
         }
     }
@@ -232,6 +236,7 @@ fn tell(
     as_json: bool,
 ) -> Result<(), AppError> {
     match made {
+        // The JSON at the end has it.
         Some(_) if as_json => Ok(()),
         Some(one) => {
             let test = one.experiment.as_ref().map(SkillTest::describe).unwrap_or_default();

@@ -131,6 +131,8 @@ async fn grade(
             grader.submit(&project_id, document, known_by).await.map(|done| done.score)
         };
         let score = graded.map_err(|fault| refused(fault, &shown, place + 1, count))?;
+        // After each one, so that an error in a later document leaves no weak reflection
+        // unreported.
         if !asked.dry_run {
             recover(grader, &score).await?;
         }

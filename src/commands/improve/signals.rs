@@ -106,6 +106,7 @@ fn read_stdin() -> Result<String, AppError> {
             Some("hand over one message; for sessions there is `selftest improve signals scan`"),
         ));
     }
+    // A message that was cut within a character is classified without that character.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -131,6 +132,7 @@ fn read_labels(file: &Path) -> Result<String, AppError> {
 fn measure(file: &Path, misread: usize, as_json: bool) -> Result<Exit, AppError> {
     let shown = file.display();
     let text = read_labels(file)?;
+    // Numbered before empty lines are dropped, so that errors name the line of the file.
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     let messages = lines
         .map(|(line, at)| {
@@ -230,6 +232,7 @@ fn summary(scan: &SignalScan, listed: usize) -> String {
     let mut text = format!("messages of people in {} sessions: {messages}\n", scan.sessions);
     for (name, count, of) in [
         ("gratitude", gratitude, messages),
+        // The first message of a session can repeat nothing.
         ("repetition", repetition, with_previous),
         ("frustration", frustration, messages),
     ] {

@@ -92,11 +92,13 @@ impl FoundCommand {
     /// than answer.
     pub(super) fn parse(line: &str, origin: &str) -> Option<Self> {
         let line = line.trim().trim_start_matches(['$', '>', '%']).trim();
+        // A shell takes `#` for a comment only behind a space; `agent#2` is a word.
         let line = with_placeholders(line.split(" #").next()?.trim());
         // Of a pipe or a chain the last program answers.
         let is_fed = line.contains('|');
         let line = line.rsplit("&&").next()?.rsplit('|').next()?.trim();
         let line = line.split(" <").next()?.trim();
+        // The program is started without a shell, which all of these need.
         if line.contains(['$', '`', '>', ';', '\\', '(', '*']) || line.is_empty() {
             return None;
         }
@@ -148,6 +150,7 @@ impl FoundCommand {
     pub(super) fn rank(&self) -> usize {
         let line = self.words.join(" ").to_lowercase();
         let signs = AGENT_WORDS.iter().filter(|word| line.contains(**word)).count();
+        // A name that sounds like an agent says more than an example of a request.
         2 * signs + usize::from(self.request == RequestBy::Argument)
     }
 }
@@ -163,6 +166,7 @@ fn with_placeholders(line: &str) -> String {
         });
         text += before;
         if let Some((_, after)) = inside {
+            // Quoted, because `<name of a file>` is one argument.
             text += "'{prompt}'";
             rest = after;
         } else {
@@ -196,6 +200,7 @@ fn take_request(words: &mut Vec<String>) -> bool {
     let Some(at) = words.iter().skip(1).position(|word| is_request(word)).map(|at| at + 1) else {
         return false;
     };
+    // The program appends the request as its last argument by itself.
     if at == last && !words[at - 1].starts_with('-') {
         words.pop();
     } else {
@@ -211,9 +216,11 @@ pub(super) fn of_markdown(file: &str, text: &str) -> Vec<FoundCommand> {
         let origin = format!("{file}:{number}");
         if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
             fenced = !fenced;
+        // Four spaces are a code block as well.
         } else if fenced || line.starts_with("    ") {
             found.extend(FoundCommand::parse(line, &origin));
         } else {
+            // Every second part lies between two backticks.
             let spans = line.split('`').skip(1).step_by(2);
             found.extend(spans.filter_map(|span| FoundCommand::parse(span, &origin)));
         }
@@ -226,6 +233,7 @@ pub(super) fn of_package(text: &str) -> Vec<FoundCommand> {
     let Ok(package) = serde_json::from_str::<Value>(text) else { return Vec::new() };
     let scripts = package.get("scripts").and_then(Value::as_object).into_iter().flatten();
     let command = |(name, script): (&String, &Value)| {
+        // Other scripts build, lint or test.
         let is_agent = name == "start" || AGENT_WORDS.iter().any(|word| name.contains(word));
         let origin = format!("package.json: scripts.{}", selftest_text::one_line(name, 40));
         FoundCommand::parse(script.as_str().filter(|_| is_agent)?, &origin)
@@ -250,7 +258,9 @@ pub(super) fn of_pyproject(text: &str) -> Vec<FoundCommand> {
                 !text.is_empty()
                     && text.chars().all(|c| c.is_ascii_alphanumeric() || "._".contains(c))
             };
+            // Both become Python code, so nothing but names is taken over.
             if is_plain(module) && is_plain(function) {
+                // What pip would install as a script. The project may not be installed here.
                 let call = format!("from {module} import {function}; {function}()");
                 found.push(FoundCommand {
                     words: vec!["python3".to_owned(), "-c".to_owned(), call],
@@ -270,6 +280,7 @@ pub(super) fn of_targets(file: &str, text: &str) -> Vec<FoundCommand> {
     let (mut found, mut is_agent) = (Vec::new(), false);
     for (line, number) in text.lines().take(MAX_LINES).zip(1..) {
         if line.starts_with(['\t', ' ']) {
+            // make's `@` hides a line and `-` ignores its exit code.
             let command = line.trim().trim_start_matches(['@', '-']);
             if is_agent {
                 found.extend(FoundCommand::parse(command, &format!("{file}:{number}")));
@@ -293,9 +304,12 @@ pub(super) fn of_dockerfile(file: &str, text: &str) -> Vec<FoundCommand> {
             "WORKDIR" => rest.trim().trim_end_matches('/').clone_into(&mut folder),
             "CMD" | "ENTRYPOINT" => {
                 let line = match serde_json::from_str::<Vec<String>>(rest) {
+                    // The exec form, `["python3", "agent.py"]`. Anything else is the shell form.
                     Ok(words) => shlex::try_join(words.iter().map(String::as_str)).ok(),
                     Err(_) => Some(rest.to_owned()),
                 };
+                // Paths inside of the image start with its working folder, into which projects are
+                // copied.
                 let inside = format!("{folder}/");
                 let line = line.map(|line| {
                     if folder.is_empty() { line } else { line.replace(inside.as_str(), "") }

@@ -1,30 +1,143 @@
-//! Finds in a project and on this machine what tests could be about. Reads files up to a
-//! bound and names on `PATH`, asks a local Ollama server for its models; starts nothing.
+//! Finds in a project and on this machine what tests could be about: its manifest with its name and
+//! the programs that it installs, skills, APIs, agents. Reads files up to a bound and names on
+//! `PATH`, asks a local Ollama server for its models; starts nothing. What a manifest holds is a
+//! stranger's.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+use strum::VariantArray as _;
+
+use super::target::Target;
+use crate::commands::init::commands;
+use crate::commands::init::commands::{FoundCommand, RequestBy};
+use crate::commands::init::skills::FoundSkills;
+use crate::commands::init::target::Agent;
+use crate::commands::init::task_api::AgentApi;
 use selftest_checks::scenario::GeneratedCase;
 use selftest_config::Environment;
 use selftest_harness::scenario::ground::{BUILT_IN_PATH, ExcerptSources, SourceFile};
 use selftest_harness::scenario::{ScenarioKind, SeededDraw, settled};
 use selftest_harness::sut::project::{ProjectFile, read_project_files};
 use selftest_models::model_settings::ModelSettings;
-use selftest_models::ollama::{self, OllamaServer};
-use selftest_models::openai;
+use selftest_models::ollama::OllamaServer;
+use selftest_models::{ollama, openai};
+use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
-use serde_json::Value;
-use strum::VariantArray as _;
 
-use super::target::Target;
-use crate::commands::init::commands::{self, FoundCommand};
-use crate::commands::init::manifest::{Package, PackageProgram, plain_name, toml_name};
-use crate::commands::init::skills::FoundSkills;
-use crate::commands::init::target::Agent;
-use crate::commands::init::task_api::AgentApi;
+/// Most bytes of a name or a path.
+const MAX_NAME: usize = 80;
+
+/// Most programs that are taken from one manifest.
+const MAX_PROGRAMS: usize = 20;
+
+/// A program that a package installs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PackageProgram {
+    pub(super) name: String,
+    /// From the folder of the project, with `/`, never out of it.
+    pub(super) path: String,
+}
+
+/// The used part of a `package.json`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Package {
+    pub(super) name: Option<String>,
+    pub(super) programs: Vec<PackageProgram>,
+}
+
+/// A `package.json` is not JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("not JSON: {0}")]
+pub(super) struct ManifestError(#[from] serde_json::Error);
+
+impl Package {
+    /// Reads a `package.json`.
+    pub(super) fn read(text: &str) -> Result<Self, ManifestError> {
+        // Editors on Windows write a byte order mark, which npm accepts and serde_json refuses.
+        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))?;
+        let name = value.get("name").and_then(Value::as_str).and_then(plain_name);
+        let mut programs = Vec::new();
+        match value.get("bin") {
+            // A single path: the program has the name of the package.
+            Some(Value::String(path)) => {
+                let name = name.clone().unwrap_or_else(|| "the program".to_owned());
+                programs.extend(path_within(path).map(|path| PackageProgram { name, path }));
+            }
+            Some(Value::Object(all)) => {
+                for (name, path) in all.iter().take(MAX_PROGRAMS) {
+                    let path = path.as_str().and_then(path_within);
+                    programs.extend(
+                        plain_name(name)
+                            .zip(path)
+                            .map(|(name, path)| PackageProgram { name, path }),
+                    );
+                }
+            }
+            _ => {}
+        }
+        Ok(Self { name, programs })
+    }
+}
+
+impl PackageProgram {
+    /// How it is started in the project's folder, without a shell.
+    pub(super) fn command(&self) -> FoundCommand {
+        let is_script = [".js", ".mjs", ".cjs"].iter().any(|end| self.path.ends_with(end));
+        let words = if is_script {
+            vec!["node".to_owned(), self.path.clone()]
+        } else {
+            vec![format!("./{}", self.path)]
+        };
+        FoundCommand {
+            words,
+            environment: BTreeMap::new(),
+            request: RequestBy::Stdin,
+            output: None,
+            origin: "package.json".to_owned(),
+        }
+    }
+}
+
+/// The name in a `Cargo.toml` or `pyproject.toml`: the first `name = "…"` of the package's table.
+pub(super) fn toml_name(text: &str) -> Option<String> {
+    let mut in_package = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            in_package = line == "[package]" || line == "[project]" || line == "[tool.poetry]";
+        } else if in_package
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "name"
+        {
+            return plain_name(value.trim().trim_matches(['"', '\'']));
+        }
+    }
+    None
+}
+
+/// A name on one line and without its scope: `@team/tool` is `tool`.
+pub(super) fn plain_name(name: &str) -> Option<String> {
+    let name = one_line(name.rsplit('/').next().unwrap_or_default(), MAX_NAME);
+    let sound = !name.is_empty()
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | ' '));
+    sound.then_some(name)
+}
+
+/// A relative path that stays below where it starts.
+fn path_within(path: &str) -> Option<String> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let sound = !path.is_empty()
+        && path.len() <= 4 * MAX_NAME
+        && !path.starts_with(['/', '\\', '-'])
+        && !path.chars().any(|c| c.is_control() || c == '\\' || c == ':')
+        && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+    sound.then(|| path.to_owned())
+}
 
 /// Most bytes of a file that is read.
 const MAX_FILE: u64 = 2 << 20;
@@ -101,6 +214,8 @@ impl Found {
     /// Looks at the project and at this machine.
     pub(super) async fn look(project: &Path, environment: &Environment) -> Self {
         let mut found = Self {
+            // Programs on PATH, a local server and a key are the machine's; all else is read from
+            // the project's folder, which may be a stranger's.
             agents: agents_on(environment.variables.get("PATH").map_or("", String::as_str)),
             ollama: ollama(environment).await,
             has_openai_key: environment.models.secret(openai::API_KEY).is_some(),
@@ -117,6 +232,7 @@ impl Found {
                 found.programs.push(program);
             } else {
                 let (name, path) = (&program.name, &program.path);
+                // Often the output of a build that has not run.
                 found.refused.push(format!("package.json: {name}: there is no {path} yet"));
             }
         }
@@ -172,6 +288,7 @@ impl Found {
                 all.extend(commands::of_compose(name, &document));
             }
         }
+        // File names are the weakest hint, so they count only if no text names a command.
         if all.is_empty() {
             let scripts = STEMS.iter().flat_map(|stem| {
                 ["py", "js", "mjs", "rb", "sh"].map(|end| format!("{stem}.{end}"))
@@ -184,7 +301,9 @@ impl Found {
                 || absolute_folders(folders).any(|folder| is_program(&folder.join(name)))
         };
         for mut command in all {
+            // Finders yield no command without words, so the index is valid.
             let first = &mut command.words[0];
+            // Debian and macOS have only `python3`.
             if first == "python" && !is_there("python") {
                 "python3".clone_into(first);
             }
@@ -217,6 +336,7 @@ impl Found {
                 }
             }
         }
+        // A port behind a filter takes the whole timeout, one that is closed answers at once.
         for port in named.into_iter().take(MAX_COMMANDS) {
             let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
             let connects = tokio::net::TcpStream::connect(address);
@@ -228,6 +348,8 @@ impl Found {
                 && let Some(document) = description_of(port).await
                 && let Some(api) = AgentApi::of(&document)
             {
+                // The description may name the public server. Tests go to the one that answered
+                // here.
                 let base_url = format!("http://127.0.0.1:{port}");
                 self.api =
                     Some(("openapi.json", Some(AgentApi { base_url, elsewhere: None, ..api })));
@@ -244,6 +366,8 @@ impl Found {
             } else {
                 serde_yaml::from_str(&text).map_err(Into::into)
             };
+            // Only the first description that exists counts; further ones are usually copies in
+            // another format.
             match parsed {
                 Ok(document) => self.api = Some((name, AgentApi::of(&document))),
                 Err(why) => {
@@ -342,8 +466,11 @@ fn known_case(project: &Path) -> Option<GeneratedCase> {
         SourceFile { path: file.path, text }
     });
     let sources = ExcerptSources::new(sources);
+    // A fixed seed, so that a second `init` finds the same case.
     let mut draw = SeededDraw::new(1);
     let case = settled::case(ScenarioKind::Evidence, &sources, &mut draw, |_| true)?;
+    // Without a usable sentence the sources fall back to the built-in text, which says nothing
+    // about this project.
     let is_own = case.grounds.excerpts.iter().all(|excerpt| excerpt.path != BUILT_IN_PATH);
     is_own.then_some(case)
 }
@@ -379,6 +506,7 @@ enum ProjectFileError {
 fn read(project: &Path, name: &str) -> Result<Option<String>, ProjectFileError> {
     let path = project.join(name);
     let Ok(real) = path.canonicalize() else { return Ok(None) };
+    // Checked on the resolved path: the project may hold links that a stranger made.
     if !real.starts_with(project) {
         return Err(ProjectFileError::LinkOut);
     }
@@ -386,6 +514,7 @@ fn read(project: &Path, name: &str) -> Result<Option<String>, ProjectFileError> 
         return Err(ProjectFileError::NotFile);
     }
     let mut bytes = Vec::new();
+    // One byte more than the limit tells a file that fits from one that was cut.
     File::open(&real)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(ProjectFileError::TooLarge);
@@ -416,6 +545,7 @@ fn local_ports(text: &str) -> Vec<u16> {
 
 /// The description that a server of this machine gives of its API.
 async fn description_of(port: u16) -> Option<Value> {
+    // A proxy of the environment would be asked for its own loopback address.
     let client = reqwest::Client::builder().no_proxy().timeout(OLLAMA_PATIENCE).build().ok()?;
     let url = format!("http://127.0.0.1:{port}/openapi.json");
     let mut reply = client.get(url).send().await.ok()?;
@@ -462,6 +592,7 @@ async fn ollama(environment: &Environment) -> Option<Ollama> {
     let server = OllamaServer::new(&base, &settings).ok()?;
     let answered = tokio::time::timeout(OLLAMA_PATIENCE, server.models()).await;
     let mut tags = answered.ok()?.ok()?;
+    // Cloud models send prompts to another machine, so they are used only if the user names one.
     tags.retain(|tag| tag.can_chat() && !tag.is_cloud());
     tags.sort_by(|a, b| b.size.cmp(&a.size).then(a.name.cmp(&b.name)));
     let models = tags.into_iter().map(|tag| tag.name).take(MAX_ENTRIES).collect();
@@ -471,6 +602,45 @@ async fn ollama(environment: &Environment) -> Option<Ollama> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn programs(text: &str) -> Vec<(String, String)> {
+        let package = Package::read(text).unwrap();
+        package.programs.into_iter().map(|program| (program.name, program.path)).collect()
+    }
+
+    #[test]
+    fn programs_of_a_package() {
+        let one = r#"{"name": "@team/helper", "bin": "./bin/helper.js"}"#;
+        assert_eq!(programs(one), [("helper".to_owned(), "bin/helper.js".to_owned())]);
+        let two = r#"{"bin": {"ask": "cli.mjs", "serve": "bin/serve"}}"#;
+        let package = Package::read(two).unwrap();
+        let commands: Vec<_> =
+            package.programs.iter().map(|program| program.command().words).collect();
+        assert_eq!(commands, [vec!["node", "cli.mjs"], vec!["./bin/serve"]]);
+    }
+
+    #[test]
+    fn paths_out_of_the_project_and_odd_names_are_left_out() {
+        for path in ["../../etc/passwd", "/bin/sh", "a/../../b", "", "./", "C:\\x.exe", "-rf"] {
+            let text = serde_json::json!({ "name": "x", "bin": path }).to_string();
+            assert_eq!(programs(&text), [], "{path}");
+        }
+        assert_eq!(programs(r#"{"bin": {"a\u001b[31mb": "x.js", "c": 7}}"#), []);
+        assert_eq!(programs(r#"{"bin": [1, 2], "name": 3}"#), []);
+        assert!(Package::read("{").unwrap_err().to_string().starts_with("not JSON"));
+        assert!(Package::read(&"[".repeat(100_000)).is_err(), "no recursion without end");
+    }
+
+    #[test]
+    fn names_of_toml_manifests() {
+        assert_eq!(
+            toml_name("[workspace]\nname = \"no\"\n[package]\nname = \"ferry\"\n"),
+            Some("ferry".into())
+        );
+        assert_eq!(toml_name("[project]\n  name = 'times'"), Some("times".into()));
+        assert_eq!(toml_name("name = \"nobody\"\n[package]\nname.workspace = true"), None);
+        assert_eq!(plain_name("@a/\u{1b}x`y"), None);
+    }
 
     #[test]
     fn a_title_is_a_name_and_no_sentence() {

@@ -1,35 +1,34 @@
 //! `selftest init`: looks at what a project has, asks at most three questions, and writes a
 //! configuration that tests it, a first suite and a CI workflow. Starts the chosen program once, in
-//! its sandbox, and shows what came back. Replaces no file unless asked to.
+//! its sandbox, and shows what came back. Replaces no file unless asked to, and never writes through
+//! a link that leads out of the project.
 
 mod commands;
-mod first_cases;
 mod found;
-mod manifest;
 mod questions;
 mod skills;
 mod target;
 mod task_api;
 mod texts;
-mod write;
 
-use std::io::IsTerminal as _;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use found::Found;
-use questions::Answers;
-use selftest_app::{AppError, Greeting, Project, doctor, greet};
-use selftest_config as config;
-use selftest_text::escape::terminal;
-use selftest_text::one_line;
-use target::Target;
-use write::{Destination, Written};
 
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
 use crate::ui;
 use crate::ui::print;
+use found::Found;
+use questions::Answers;
+use selftest_app::{AppError, Greeting, Project, doctor, greet};
+use selftest_config as config;
+use selftest_text::escape::terminal;
+use selftest_text::wording::plural;
+use selftest_text::{file, one_line};
 
 /// Options of `selftest init`.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -83,6 +82,8 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
             .write(&file.path, &file.text)
             .with_context(|| format!("cannot write {}", file.path))
             .map_err(AppError::setup)?;
+        // A configuration that was kept may test something else than the answers say, so it is not
+        // greeted.
         is_own |= file.path == config::DEFAULT_PATH && written != Written::Kept;
         lines += &written.line(&file.path, file.about.as_deref());
     }
@@ -121,6 +122,7 @@ async fn say_hello(
     let Some(mut greeting) = greet(project).await? else { return Ok(true) };
     print(&greeting_lines(&greeting))?;
     if !greeting.is_answered()
+        // A program that waits for input and one that reads its arguments look alike from outside.
         && let Some(other) = answers.target.other_input()
     {
         let Some(second) = greet_as(project, folder, found, answers, other).await? else {
@@ -183,6 +185,7 @@ fn write_configuration(
     answers: &Answers,
 ) -> Result<(), AppError> {
     let text = texts::configuration(found, answers);
+    // The file was written a moment ago by this command.
     let folder = Destination { replace: true, ..*folder };
     folder
         .write(config::DEFAULT_PATH, &text)
@@ -205,6 +208,7 @@ fn greeting_lines(greeting: &Greeting) -> String {
     if greeting.is_answered() {
         return lines;
     }
+    // What the program printed is the best hint at why it gave no answer.
     let traces = [&greeting.evidence.stderr, &greeting.evidence.exit];
     for trace in traces.into_iter().flatten() {
         lines += &format!("       {}\n", terminal(&one_line(trace, MAX_LINE), MAX_LINE));
@@ -221,5 +225,109 @@ const fn next_command(is_ready: bool, tests_skills: bool) -> &'static str {
         (false, _) => "selftest doctor",
         (true, true) => "selftest skills test --dry-run",
         (true, false) => "selftest --suite config/suites/first.yaml",
+    }
+}
+
+/// Part of the names of temporary files.
+const WRITER: &str = "init";
+
+/// Most bytes of a list of ignored files that is added to.
+const MAX_LIST: u64 = 1 << 20;
+
+/// The project that files are written to.
+struct Destination<'a> {
+    /// Absolute, without links.
+    root: &'a Path,
+    /// True to replace existing files.
+    replace: bool,
+}
+
+/// The outcome for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    New,
+    Replaced,
+    /// It was there and stays.
+    Kept,
+    /// So many lines were added to what was there.
+    Added(usize),
+    /// All lines were there.
+    Complete,
+}
+
+impl Written {
+    /// One line for people, with what the file is about.
+    fn line(self, path: &str, about: Option<&str>) -> String {
+        let about = about.map(|words| format!(": {words}")).unwrap_or_default();
+        match self {
+            Self::New => format!("wrote  {path}{about}\n"),
+            Self::Replaced => {
+                format!("wrote  {path}{about} (it replaces the one that was there)\n")
+            }
+            Self::Kept => format!("kept   {path} (it exists; --force replaces it)\n"),
+            Self::Added(count) => {
+                format!("wrote  {path}: {} added\n", plural(count as u64, "line"))
+            }
+            Self::Complete => format!("kept   {path}\n"),
+        }
+    }
+}
+
+impl Destination<'_> {
+    /// Writes a file, its folders before it.
+    fn write(&self, path: &str, text: &str) -> io::Result<Written> {
+        let path = self.prepared(path)?;
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(mut file) => file.write_all(text.as_bytes()).map(|()| Written::New),
+            // Replaced by renaming, so that a link in its place is replaced and not followed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && self.replace => {
+                file::replace(&path, WRITER, text).map(|()| Written::Replaced)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Written::Kept),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds those of the lines that a file does not have, without touching the others.
+    fn add_lines(&self, path: &str, lines: &[&str]) -> io::Result<Written> {
+        let path = self.prepared(path)?;
+        let text = match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+            Ok(file) if !file.is_file() => {
+                return Err(io::Error::other("it is a link or a folder, expected a file"));
+            }
+            Ok(_) => file::read_bounded_text(&path, MAX_LIST)?,
+        };
+        let is_there = |line: &&&str| {
+            // `/reports/`, `reports/` and `reports` ignore the same folder at the root.
+            let bare = line.trim_matches('/');
+            text.lines().any(|own| own.trim().trim_matches('/') == bare)
+        };
+        let missing: Vec<&str> = lines.iter().filter(|line| !is_there(line)).copied().collect();
+        if missing.is_empty() {
+            return Ok(Written::Complete);
+        }
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let added = format!("{text}{gap}{}\n", missing.join("\n"));
+        file::replace(&path, WRITER, &added)?;
+        Ok(Written::Added(missing.len()))
+    }
+
+    /// Makes the folders of a file, and makes sure that they lie in the project.
+    fn prepared(&self, path: &str) -> io::Result<PathBuf> {
+        let path = self.root.join(path);
+        let folder = path.parent().unwrap_or(self.root);
+        // What is there is looked at before anything is made below it.
+        let there = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok());
+        let real = there.unwrap_or(self.root).canonicalize()?;
+        if !real.starts_with(self.root) {
+            return Err(io::Error::other(format!(
+                "{} leads out of the project",
+                there.unwrap_or(self.root).display()
+            )));
+        }
+        std::fs::create_dir_all(folder)?;
+        Ok(path)
     }
 }

@@ -4,8 +4,8 @@
 use selftest_config::Environment;
 use serde_json::{Value, json};
 
+use super::found::PackageProgram;
 use crate::commands::init::commands::{FoundCommand, RequestBy};
-use crate::commands::init::manifest::PackageProgram;
 use crate::commands::init::task_api::{AgentApi, ApiWay, OUTPUTS};
 
 /// Agents with a command line that takes one task and ends, and those that speak the Agent Client
@@ -314,6 +314,7 @@ impl Target {
 
     /// The other way to hand a request to a program whose way no text shows.
     pub(super) fn other_input(&self) -> Option<Self> {
+        // Standard input is the default where no text shows a request, so it may be a wrong guess.
         let command = self.command().filter(|command| command.request == RequestBy::Stdin)?;
         Some(Self::Command(FoundCommand { request: RequestBy::Argument, ..command }))
     }
@@ -355,6 +356,7 @@ impl Target {
     /// Seconds that a case may take.
     pub(super) const fn timeout_seconds(&self) -> u32 {
         match self {
+            // Agents read files and call tools before they answer; the assistant only generates.
             Self::Agent(_) => 300,
             Self::Command(_) | Self::Program(_) | Self::Api(_) => 120,
             Self::Assistant { .. } => 60,

@@ -69,6 +69,7 @@ impl AgentApi {
     pub(super) fn of(document: &Value) -> Option<Self> {
         let paths = document.get("paths")?.as_object()?;
         let calls =
+            // A path with a parameter belongs to a thing that exists already, such as a task.
             paths.iter().take(MAX_PATHS).filter(|(path, _)| !path.contains('{') && is_plain(path));
         let calls: Vec<PromptCall<'_>> = calls
             .filter_map(|(path, item)| {
@@ -83,9 +84,7 @@ impl AgentApi {
             .or_else(|| calls.iter().find_map(|call| call.asked(document, true)))
             .or_else(|| calls.iter().find_map(|call| call.asked(document, false)))
     }
-}
 
-impl AgentApi {
     /// Describes the call: `answers by POST /chat`.
     pub(super) fn describe(&self) -> String {
         let what = match self.way {

@@ -167,11 +167,14 @@ impl<'a> JudgeBench<'a> {
         };
         let set = if args.quick { AnswerSet::Certificate } else { AnswerSet::Calibration };
         let answers = self.answers(&judge, &identity, set, extent).await;
+        // A judge that writes scores has no readings to weigh.
         let is_read = method.takes_readings();
         let scales = is_read.then(|| bench::fit_scales(&answers)).flatten();
         let scales = scales.as_ref();
         let answers = bench::rescale(answers, scales, rubric);
         let (report, scores) = bench::report(&settings(set, scales, None), &answers);
+        // The held-out answers are decided by these bounds. Bounds chosen on them would flatter the
+        // judge.
         let bands = [report.with_reference.band, report.without_reference.band];
         let mut measured = vec![(report, scores, answers)];
         if args.held_out {
@@ -183,6 +186,7 @@ impl<'a> JudgeBench<'a> {
         }
         let mut reports = Vec::new();
         for (report, scores, answers) in measured {
+            // A quick look has too few answers for the register, which runs rely on.
             if !args.quick
                 && let Err(error) = identity.keep(&environment.models, &report.fitness, scores)
             {
@@ -245,6 +249,8 @@ impl<'a> JudgeBench<'a> {
                 .hint(Some("a judge that decides nothing has no verdicts to turn")));
         }
         let threshold = self.threshold();
+        // The bounds of this judge, as a run would apply them; a judge without bounds has the
+        // threshold.
         let verdict = |score: Score| match fitness.band(true) {
             Some(band) => band.verdict(score),
             None => Some(score.reaches(threshold)),
@@ -253,6 +259,7 @@ impl<'a> JudgeBench<'a> {
         let judge = judge.with_scales(scales.clone()).with_quotes(!args.without_fence);
         let bar = self.project.frontend().measurement_progress(Attack::all().len(), "attacks");
         let settings = self.resolved.config.judge.for_measurement();
+        // All that changes an answer is in the key, so that a measurement resumes only its own.
         let key = json!([identity, settings, scales, "attack", args.without_fence]);
         let (mut unfinished, finished) = UnfinishedMeasurement::open(self.project, &key);
         for _ in &finished {

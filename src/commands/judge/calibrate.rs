@@ -69,11 +69,13 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
         }
         let this = calibrated_judge(&report);
         let fitness = report.models.judge_fitness.as_ref();
+        // The first run decides which judge and scales the scores belong to.
         let own = own.get_or_insert_with(|| OwnScores::new(this.clone(), fitness));
         // Scores on other scales are other numbers.
         let own = own.are_of(&this, fitness).then_some(own);
         match &of {
             Some((known, first)) => {
+                // Two judges have two error rates, and the mean of both is that of neither.
                 if let Some(what) = known.difference_from(&this) {
                     let error =
                         anyhow!("{} was judged with another {what} than {first}", report.run_id);
@@ -162,6 +164,7 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, AppErro
             .map(str::to_owned)
     });
     let mut names: Vec<String> = names.collect();
+    // In the order of the ids, which start with the time of the run.
     names.sort();
     Ok(names)
 }

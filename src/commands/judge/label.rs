@@ -138,6 +138,7 @@ fn ask(
     if open.is_empty() {
         return Ok(());
     }
+    // Keys are read without Enter, which only a terminal can do.
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(AppError::usage(anyhow!("labelling takes a terminal"))
             .hint(Some("hand labels over with --from FILE, or --from - for stdin")));
@@ -172,6 +173,7 @@ fn ask(
         };
         print(&format!("{word}\n"))?;
         if let Some(label) = label {
+            // Stored one by one: the work of an hour must survive a closed terminal.
             *labels = store.add(answers, &[(answer, label)]).map_err(|error| unkept(&error))?;
         }
     }

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
-use crate::progress::FetchBar;
 use crate::ui;
-use crate::ui::print;
+use crate::ui::{FetchBar, print};
 
 /// Actions on model files.
 #[derive(Debug, Subcommand)]
@@ -65,6 +64,7 @@ async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<E
     let environment = &project.environment.models;
     let bar = FetchBar::new(project.environment.ci);
     let progress = |progress| bar.progress(progress);
+    // A name of the catalogue comes with its address and digest; anything else is an address.
     let known =
         model_files::CatalogueEntry::find(source.strip_prefix("embedded/").unwrap_or(source));
     let file = match known {
@@ -87,6 +87,7 @@ async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<E
 async fn list(project: &Project, as_json: bool) -> Result<Exit, AppError> {
     let environment = &project.environment.models;
     let settings = ModelSettings {
+        // The list of weights must not wait for a server that is off.
         connect_seconds: 2.0,
         first_byte_seconds: 2.0,
         total_seconds: 4.0,

@@ -1,7 +1,6 @@
 //! `selftest report`: reports of an earlier run.
 
 mod comment;
-mod github;
 
 use anyhow::anyhow;
 use clap::Subcommand;

@@ -124,6 +124,7 @@ pub(super) async fn execute(args: &RunCommand, global: &GlobalArgs) -> Result<Ex
     };
     let report = run.report()?;
     let written = write_comment(&project, &report, args, &folder);
+    // Written also if the comment could not be.
     outputs(service, environment, Outputs::of(&report, &folder))?;
     written.map(|()| exit)
 }
@@ -163,6 +164,7 @@ fn reports(
 fn gate(project: &Project, resolved: &ResolvedConfig) -> (GateMode, String) {
     let gate = resolved.config.gate;
     let origin = resolved.origins.get("/gate").unwrap_or(&ValueOrigin::Default);
+    // A gate that the project chose stays, and is named with where it comes from.
     if *origin != ValueOrigin::Default {
         return (gate, origin.to_string());
     }

@@ -36,6 +36,7 @@ impl Watched {
     /// Finds the files of the program under test. A configuration with a mistake keeps those of the
     /// one before.
     fn find_agent(&mut self, project: &Project, args: &RunArgs) {
+        // An invalid configuration keeps the files of the last valid one.
         let Ok(resolved) = project.load(args.settings().flags()) else { return };
         let (json, markdown) = project.report_folders(&resolved);
         let requests = project.report_requests(&resolved);
@@ -71,6 +72,8 @@ impl Watched {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let now = self.look();
+            // Unchanged for one interval: an editor or a build may write several files, or one in
+            // parts.
             if now != *then && now == last {
                 return;
             }
@@ -84,6 +87,7 @@ fn real_path(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (fs::canonicalize(&absolute), absolute.parent(), absolute.file_name()) {
         (Ok(real), _, _) => real,
+        // The file may not exist yet. Its folder is resolved, so that both spellings compare equal.
         (Err(_), Some(folder), Some(name)) => real_path(folder).join(name),
         (Err(_), _, _) => absolute,
     }
@@ -124,6 +128,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
         let then = watched.look();
         let exit = match Box::pin(super::once(args, global)).await {
             Ok(exit) => exit,
+            // A mistake in the configuration is what is being edited, so watching continues.
             Err(failure) => {
                 eprint(&failure.render(std::io::stderr().is_terminal()));
                 failure.kind().into()
@@ -218,6 +223,7 @@ impl AgentFiles {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
             let is_made = name.starts_with('.') || MADE.contains(&&*name);
+            // A report of the run would start the next one.
             if is_made || self.written.iter().any(|written| path.starts_with(written)) {
                 continue;
             }

@@ -92,6 +92,7 @@ async fn listen(
     global: &GlobalArgs,
 ) -> Result<Exit, AppError> {
     let project = ui::open(global)?;
+    // Before anything is opened: a server without its token must not listen for a moment.
     let token = token(args, &project)?;
     let address = SocketAddr::new(args.addr, args.port);
     if token.is_none() && !args.addr.is_loopback() {
@@ -103,6 +104,7 @@ async fn listen(
     let (json_folder, _) = project.report_folders(&resolved);
     let database = database(&project, store);
     let store =
+        // A server runs for weeks beside other programs, and its queries are small.
         Store::open_low_memory(&database).await?.with_rubric(rubric_in_use(&project)).await?;
     let queue = GradingQueue::open(&database, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
@@ -155,10 +157,12 @@ async fn listen(
                     () = index.keep_filled() => {}
                 }
             }
+            // Without a worker the server alone decides when it ends.
             None => std::future::pending().await,
         }
     };
     let served = tokio::select! {
+        // The other two never end by themselves; they stop with the server.
         served = serve(listener, app, access, args.max_connections, interrupted) => served,
         () = work => Ok(()),
         () = keep_tallies_current(&store) => Ok(()),
@@ -209,6 +213,7 @@ async fn serve_mcp(args: &DatabaseArgs, global: &GlobalArgs) -> Result<Exit, App
     let runs = RunArchive::new(json_folder);
     let server =
         McpServer::new(store.clone(), runs, transcripts, Some(Arc::new(AgentGrading(grading))));
+    // stdout belongs to the protocol from here on; notices go to stderr.
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = server.serve(stdin, stdout, interruption()?).await;
     store.close().await;

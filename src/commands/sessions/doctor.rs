@@ -16,8 +16,7 @@ use serde::Serialize;
 
 use super::find;
 use crate::exit::Exit;
-use crate::progress::FileProgress;
-use crate::ui::print;
+use crate::ui::{FileProgress, print};
 
 /// Maximum number of distinct reasons per location; a foreign folder may have any number.
 const MAX_REASONS: usize = 20;
@@ -90,6 +89,7 @@ impl SessionSink for Versions {
     fn end(&mut self, head: SessionHead) {
         let Some(version) = head.agent_version else { return };
         let Some(verified) = newer_than_verified(&head.agent, &version) else { return };
+        // One line per agent with its newest version: the reader is behind in any case.
         let at = self.0.iter().position(|known| known.agent == head.agent);
         if let Some(known) = at.map(|at| &mut self.0[at]) {
             known.sessions += 1;
@@ -102,6 +102,7 @@ impl SessionSink for Versions {
         }
     }
     fn restart(&mut self) {}
+    // Only the heads are used, and outputs are most of a session.
     fn wants_outputs(&self) -> bool {
         false
     }
@@ -117,6 +118,7 @@ pub(super) fn doctor(
     let agent = |root: &Path| homes.iter().find(|home| home.path == root).map(|home| home.agent);
     let found: Vec<Vec<SessionFile>> =
         roots.iter().map(|root| find(std::slice::from_ref(root))).collect();
+    // All places are searched before the first file is read, because the bar needs the total.
     let progress = FileProgress::new(project, found.iter().map(Vec::len).sum());
     let places: Vec<Place> = roots
         .iter()
@@ -126,6 +128,7 @@ pub(super) fn doctor(
     progress.finish();
     if as_json {
         let mut json = serde_json::json!(places);
+        // Paths and reasons quote the files, which may hold secrets.
         redactor.apply_json(&mut json);
         print(&format!("{json:#}\n"))?;
     } else {
@@ -187,6 +190,7 @@ fn examine(
                 place.read += 1;
                 place.sessions += reading.sessions;
                 *place.formats.entry(reading.format).or_default() += 1;
+                // A torn file counts as read and damaged: its sessions are shown up to the tear.
                 place.damaged += u64::from(reading.notes.describe_losses().is_some());
                 place.bad_records += reading.notes.bad_records;
                 place.ignored_records += reading.notes.ignored_records;
@@ -210,6 +214,7 @@ impl Place {
             if self.refused.len() < MAX_REASONS {
                 self.refused.push(Refused { reason, count: 0, files: Vec::new() });
             } else {
+                // The last entry collects the rest, so the counts still add up.
                 "other reasons".clone_into(&mut self.refused[MAX_REASONS - 1].reason);
             }
             self.refused.len() - 1

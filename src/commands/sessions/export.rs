@@ -14,7 +14,7 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use serde_json::json;
 
-use super::named::{NamedSession, Shown};
+use super::{NamedSession, Shown};
 use crate::exit::Exit;
 use crate::ui::{eprint, print};
 
@@ -79,11 +79,13 @@ pub(super) fn export(
             }
             session.rewrite(|text| redactor.apply(text));
             let cwd = session.head.cwd.take();
+            // The folder is no text of an event, and may hold a user's name or a token as well.
             session.head.cwd = cwd.map(|cwd| redactor.apply(&cwd).into_owned());
             sessions.push(session);
         }
     }
     let Some(folder) = target else {
+        // Two JSON documents or two pages in a row are neither.
         if sessions.len() > 1 && !format.joins() {
             let error =
                 anyhow!("{} sessions do not fit into one {}", sessions.len(), format.extension());

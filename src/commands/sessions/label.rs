@@ -1,31 +1,33 @@
 //! `selftest sessions label`: whether the tasks of sessions truly succeeded, by a person or from a
-//! file; `selftest sessions estimate`: what follows from it for sessions without a label.
+//! file; `estimate`: what follows from it for sessions without a label; `outcomes`: how often
+//! labelled tasks had succeeded by what was seen of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use selftest_app::find_grade;
-use selftest_app::{AppError, Project};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::DatabaseArgs;
+use crate::args::sessions::database;
+use crate::commands::sessions::{EstimateArgs, SessionLabelArgs};
+use crate::exit::Exit;
+use crate::ui::{eprint, print};
+use selftest_app::{AppError, Project, find_grade};
 use selftest_grading::grade::beside::session_names;
 use selftest_grading::grade::estimate::{LabelledGrade, SuccessEstimate, estimate};
-use selftest_grading::grade::outcome_table::{OutcomeTable, outcome_table};
+use selftest_grading::grade::session_label::{OutcomeTable, SourceKey, by_source, outcome_table};
 use selftest_grading::grade::{
     GradeField, GradeRecord, LabelSource, SessionLabel, read_labels, session_label,
 };
-use selftest_grading::report::estimate as report;
+use selftest_grading::report::outcomes::{render_estimate, render_outcomes};
 use selftest_store::Store;
 use selftest_text::file::read_bounded_text;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
-use serde::Serialize;
-use serde_json::json;
-
-use crate::args::sessions::database;
-use crate::commands::sessions::{EstimateArgs, SessionLabelArgs};
-use crate::exit::Exit;
-use crate::ui::{eprint, print};
 
 pub(super) async fn label(
     project: &Project,
@@ -40,6 +42,8 @@ pub(super) async fn label(
     store.add_labels(&labels).await?;
     let mut ungraded = 0_usize;
     for label in &labels {
+        // Labels are stored also without a grade, since files of rewards are often older than a
+        // scan.
         ungraded += usize::from(store.grade(&label.session_id).await?.is_none());
     }
     store.close().await;
@@ -192,7 +196,7 @@ pub(super) async fn estimates(
         let doubtful = one.doubtful.iter();
         let doubtful: Vec<_> =
             doubtful.map(|one| (one.session_id, one.title, one.probability)).collect();
-        print(&report::render_estimate(one.project, &one.estimate, &one.seen, &doubtful))?;
+        print(&render_estimate(one.project, &one.estimate, &one.seen, &doubtful))?;
     }
     Ok(Exit::Passed)
 }
@@ -238,6 +242,7 @@ pub(super) fn labelled<'a>(
 
 /// A label counts before a verifier in the session's file.
 fn success(grade: &GradeRecord, labels: &BTreeMap<String, SessionLabel>) -> Option<bool> {
+    // A label outranks the verdict of a verifier, because a person may have looked at it.
     labels.get(&grade.session_id).map(|label| label.success).or(grade.verdict())
 }
 
@@ -251,6 +256,7 @@ pub(super) async fn stored(store: &Store) -> Result<BTreeMap<String, SessionLabe
     let mut labels: BTreeMap<String, SessionLabel> =
         given.map(|label| (label.session_id.clone(), label)).collect();
     for made in store.overrides().await?.items {
+        // The newest word of a person counts, as a label or as an override.
         let is_newer =
             labels.get(&made.session_id).is_none_or(|one| one.labelled_at < made.made_at);
         if made.field == GradeField::TaskCompleted && is_newer {
@@ -267,4 +273,94 @@ pub(super) async fn stored(store: &Store) -> Result<BTreeMap<String, SessionLabe
         }
     }
     Ok(labels)
+}
+
+/// Arguments of the table of outcomes.
+#[derive(Debug, Args)]
+pub struct OutcomesArgs {
+    /// Use the labels of this file in place of the stored ones; nothing is stored
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
+    /// Minimum reward in the file that counts as success
+    #[arg(long, value_name = "0..1", default_value_t = 1.0,
+        value_parser = crate::args::share, requires = "labels")]
+    pub least_reward: f64,
+    /// What makes a source, each with a table of its own
+    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
+    pub by: OutcomeSource,
+    /// The database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// What makes a source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutcomeSource {
+    /// The agent
+    #[default]
+    Agent,
+    /// The model that answered first
+    Model,
+    /// The folder that the agent worked in
+    Project,
+    /// The first folder of the files below the one that all are in
+    Folder,
+}
+
+impl From<OutcomeSource> for SourceKey {
+    fn from(source: OutcomeSource) -> Self {
+        match source {
+            OutcomeSource::Agent => SourceKey::Agent,
+            OutcomeSource::Model => SourceKey::Model,
+            OutcomeSource::Project => SourceKey::Project,
+            OutcomeSource::Folder => SourceKey::Folder,
+        }
+    }
+}
+
+/// The table of one source.
+#[derive(Serialize)]
+struct OfSource {
+    source: String,
+    #[serde(flatten)]
+    table: OutcomeTable,
+}
+
+pub(super) async fn outcomes(
+    project: &Project,
+    args: &OutcomesArgs,
+    as_json: bool,
+) -> Result<Exit, AppError> {
+    let store = Store::open(&database(project, &args.database)).await?;
+    let labels = match &args.labels {
+        Some(file) => {
+            let given = from_file(project, file, args.least_reward, &store).await?.into_iter();
+            given.map(|label| (label.session_id.clone(), label)).collect()
+        }
+        None => stored(&store).await?,
+    };
+    let grades = store.latest_grades(u64::from(u32::MAX), None).await?.items;
+    store.close().await;
+    let tasks: Vec<&GradeRecord> = grades.iter().filter(|grade| grade.is_task()).collect();
+    let labelled = labelled(&tasks, &labels);
+    if labelled.is_empty() {
+        eprint(
+            "no graded session has a label or a verifier's verdict\n\
+             hint: `selftest grade latest 1000 --source DIR` grades sessions, `selftest sessions \
+             label --labels FILE` labels them\n",
+        );
+        return Ok(Exit::NothingRan);
+    }
+    let sources = by_source(labelled, args.by.into()).into_iter();
+    let tables: Vec<OfSource> =
+        sources.map(|(source, of)| OfSource { source, table: outcome_table(&of) }).collect();
+    if as_json {
+        print(&format!("{:#}\n", json!(tables)))?;
+        return Ok(Exit::Passed);
+    }
+    for one in &tables {
+        print(&format!("{}\n{}", one_line(&one.source, 200), render_outcomes(&one.table)))?;
+    }
+    eprint("* beyond chance: the 95 % interval of the lift excludes 0\n");
+    Ok(Exit::Passed)
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::find;
-use super::named::{NamedSession, Shown};
+use super::{NamedSession, Shown, find};
 use crate::args::SessionArgs;
 use crate::args::sessions::{moment, nothing_found};
 use crate::exit::Exit;
@@ -94,6 +93,8 @@ pub(super) fn list(
 ) -> Result<Exit, AppError> {
     let since = args.since.as_ref().map(|text| moment(text, selftest_clock::now())).transpose()?;
     let mut found = find(roots);
+    // Files are read by date of change, newest first, because that bounds the dates inside. The
+    // list itself is sorted by the sessions' own dates below.
     found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
     let (mut rows, mut dated): (Vec<Row>, usize) = (Vec::new(), 0);
     for found in &found {
@@ -120,6 +121,7 @@ pub(super) fn list(
         rows.truncate(limit);
     }
     for row in &mut rows {
+        // Redacted before it is cut, so that no half of a secret stays.
         row.request = one_line(&redactor.apply(&row.request), 4 * MAX_COLUMN);
     }
     if as_json {

@@ -1,8 +1,7 @@
 //! `selftest sessions search`: finds words in texts and tool calls. Grades new sessions and fills the
 //! index first, unless `--no-scan` is given.
 
-use crate::args::sessions::database;
-use crate::args::sessions::options;
+use crate::args::sessions::{database, moment, nothing_found, options};
 use anyhow::anyhow;
 use selftest_app::{AppError, Project};
 use selftest_service::grader::SelfGrader;
@@ -14,11 +13,9 @@ use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::wording::{date_time, plural};
 
-use crate::args::sessions::{moment, nothing_found};
 use crate::args::{DatabaseArgs, SessionArgs};
 use crate::exit::Exit;
-use crate::progress::ScanBar;
-use crate::ui::{eprint, print};
+use crate::ui::{ScanBar, eprint, print};
 
 /// Files that are named where they cannot be read.
 const MAX_NAMED: usize = 5;

@@ -1,8 +1,9 @@
 //! Gaps, proposals and job runs of the made-up team, and their pages in a browser.
 
 use selftest_grading::grade::TaskType;
-use selftest_grading::improve::gap::{DetectedGap, GapEvidence, GapKind, GapStatus};
-use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest};
+use selftest_grading::improve::gap::{
+    DetectedGap, GapEvidence, GapKind, GapStatus, ProposalStatus, SkillProposal, SkillTest,
+};
 use selftest_harness::event::ExperimentRun;
 use selftest_harness::experiment::Arm;
 use selftest_harness::sut::SkillDelivery;

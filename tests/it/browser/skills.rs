@@ -1,7 +1,7 @@
 //! Skills as a small team could have them. All of it is made up.
 
 use jiff::{SignedDuration, Timestamp};
-use selftest_grading::improve::disabling::ChangeReason;
+use selftest_grading::improve::effectiveness::ChangeReason;
 use selftest_grading::improve::skill::{
     AuditAction, AuditEntry, ExecutionStatus, SkillExecution, UserReaction,
 };

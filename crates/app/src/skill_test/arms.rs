@@ -159,6 +159,7 @@ impl SkillArms<'_> {
             reporting.push(report);
         }
         let executed = execute_arms(&arms, &order, self.limits, cancel).await;
+        // Closes the channels of events, so that the observers finish.
         drop(arms);
         let is_interrupted = executed.iter().any(|arm| arm.outcome == RunOutcome::Interrupted);
         // A case that failed hides the model that was lost in the outcome of an arm.
@@ -215,6 +216,7 @@ impl SkillArms<'_> {
         let of_tasks: Arc<[Fixture]> = beside.into();
         let (tasks, prompts): (Vec<&PlannedCase>, Vec<&PlannedCase>) =
             cases.iter().partition(|case| !asks_loading(case));
+        // Without the skill there is nothing to load.
         let prompts = prompts.into_iter().filter(|_| skill.is_some());
         let all = tasks.into_iter().chain(prompts).enumerate();
         all.map(|(index, case)| {

@@ -78,6 +78,7 @@ impl SkillInventory {
         }
         // A repository may be one skill.
         search.add(project, 0);
+        // Only then: a search of a whole repository also finds fixtures and copies.
         let is_by_search = search.folders.is_empty();
         if is_by_search {
             search.add(project, MAX_SEARCH_DEPTH);
@@ -102,6 +103,7 @@ impl SkillInventory {
         } else {
             one_line(&relative.display().to_string(), 300)
         };
+        // `folder` is resolved, so a link out of the repository is found here.
         if !folder.starts_with(project) {
             let why = "it lies outside of the repository, or is a link out of it".to_owned();
             self.refused.push(RefusedSkill { shown, why });
@@ -122,6 +124,7 @@ impl SkillInventory {
     fn name_apart(&mut self) {
         let mut of_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (position, skill) in self.skills.iter().enumerate() {
+            // Folders that differ only in case are one on macOS and Windows.
             of_name.entry(skill.name.to_lowercase()).or_default().push(position);
         }
         for positions in of_name.into_values().filter(|positions| positions.len() > 1) {
@@ -143,6 +146,7 @@ impl SkillInventory {
             ));
             for &position in &positions {
                 let skill = &mut self.skills[position];
+                // Reports and the state file name skills, so each needs a name of its own.
                 skill.name.clone_from(&skill.shown);
             }
         }
@@ -160,6 +164,7 @@ impl SkillInventory {
     /// Returns the skills that lie beside this one, one of each name.
     pub fn siblings(&self, position: usize) -> Vec<&FoundSkill> {
         let own = self.skills[position].skill.name.to_lowercase();
+        // Two siblings of one name would be laid in one folder.
         let mut names = std::collections::BTreeSet::from([own]);
         let all = self.skills.iter();
         all.filter(|skill| names.insert(skill.skill.name.to_lowercase())).collect()
@@ -238,6 +243,7 @@ impl SkillSearch {
         }
         // A `SKILL.md` that is no file is refused later, by name.
         if folder.join(SKILL_FILE).symlink_metadata().is_ok() {
+            // Not searched further: folders inside belong to this skill.
             self.folders.insert(folder);
             return;
         }

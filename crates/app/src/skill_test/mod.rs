@@ -19,7 +19,7 @@ use self::arms::{SkillArms, asks_loading, check_takes_folders};
 use self::base::{BaseCommit, BaseSkill, GitRepository, SkillOnBase};
 use self::inventory::SkillInventory;
 use self::state::SkillTestState;
-use crate::default_sut::with_sut;
+use super::setup::with_sut;
 use crate::error::AppError;
 use crate::experiment::to_hide;
 use crate::options::{RunSettings, TrialSettings};
@@ -145,6 +145,7 @@ impl<'a> SkillTest<'a> {
                 (state, earlier)
             }
         };
+        // A test of skills needs a system under test that can load one.
         let resolved = with_sut(project, &resolved, true).await.into_owned();
         check_takes_folders(&resolved)?;
         if let Some(program) = resolved.config.sut.program() {
@@ -279,6 +280,7 @@ impl<'a> SkillTest<'a> {
             prompts: 0,
             siblings: siblings.iter().map(|sibling| sibling.name.clone()).collect(),
         };
+        // Reading the cases of every unchanged skill would take longer than the plan.
         let is_left_out = self.settings.options.changed && !difference.is_change();
         let mut suite = None;
         if !is_left_out && !folder::find(&found.folder).is_empty() {
@@ -307,6 +309,7 @@ impl<'a> SkillTest<'a> {
             }
         }
         if let Some(suite) = &suite {
+            // The plan counts cases; trials multiply them later.
             let once = RunSettings { repeats: 1, ..self.settings.run() };
             let cases = plan_cases(&once, &self.resolved.config, Some(suite))?;
             facts.prompts = cases.iter().filter(|case| asks_loading(case)).count();
@@ -434,6 +437,7 @@ impl<'a> SkillTest<'a> {
             for (at, trials) in self.plan.tests.clone() {
                 let candidate = &self.candidates[at];
                 let name = candidate.facts.name.clone();
+                // Limits are of the whole test, so each skill gets what the earlier ones left.
                 let limits = self.limits_left(&skills, started);
                 let reached = limits.is_none();
                 if reached || ending.is_some() || *cancel.borrow() {
@@ -482,6 +486,8 @@ impl<'a> SkillTest<'a> {
                     test_id: &self.id,
                 };
                 let digest = run.digest()?;
+                // The digest covers the skill, its cases and the settings: after an edit it is
+                // tested again.
                 if let Some(finished) = self.state.finished(&name, model.as_deref(), &digest) {
                     skills.push(finished);
                     continue;
@@ -490,6 +496,8 @@ impl<'a> SkillTest<'a> {
                     Some(ids) => ids,
                     None => run.fresh_ids(),
                 };
+                // Stored before the first trial, so that a killed test finds the journals of its
+                // arms.
                 self.state.begin(&name, model.as_deref(), &ids)?;
                 self.project
                     .notify(&format!("skill {name}: {}\n", plural(trials.count() as u64, "trial")));
@@ -509,6 +517,7 @@ impl<'a> SkillTest<'a> {
                     ending = Some(SkillTestOutcome::Interrupted);
                 } else if arms.lacks_model {
                     ending = Some(SkillTestOutcome::ModelUnavailable);
+                // An incomplete result is reported, but tested again when the test is resumed.
                 } else if arms.is_complete() {
                     self.state.finish(&result)?;
                 }

@@ -59,6 +59,7 @@ pub fn read_results(file: &str, text: &str) -> Vec<TaskResult> {
         results.extend(reward.and_then(|value| of_value(Vec::new(), "reward", &value)));
     } else if name.ends_with(".xml") {
         results.extend(junit(text));
+    // Programs on Windows may start a JSON file with a byte order mark, which serde_json refuses.
     } else if let Ok(value) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
         collect(&value, &mut results, 0);
     }
@@ -119,6 +120,7 @@ fn collect_object(map: &Map<String, Value>, results: &mut Vec<TaskResult>, depth
     let own = RESULT_KEYS.iter().find_map(|key| {
         map.get(*key).filter(|value| is_result(key, value)).map(|value| (*key, value))
     });
+    // tau-bench: the reward is one level below, in `reward_info`.
     if let Some((key, value)) = info.map(|value| ("reward", value)).or(own) {
         results.extend(of_value(ids, key, value));
         return;
@@ -134,6 +136,7 @@ fn collect_object(map: &Map<String, Value>, results: &mut Vec<TaskResult>, depth
     };
     let resolved = listed(&SUCCESS_LISTS);
     if SUCCESS_LISTS.iter().any(|key| map.get(*key).is_some_and(Value::is_array)) {
+        // An id may be in `applied` or `generated` too: these lists hold every id that came so far.
         let known: HashSet<&str> = resolved.iter().map(String::as_str).collect();
         for id in listed(&FAILURE_LISTS) {
             if results.len() < MAX_RESULTS && !known.contains(id.as_str()) {
@@ -287,12 +290,14 @@ pub fn apply_results(mut record: GradeRecord, results: &[&TaskResult]) -> GradeR
     let inside = inside.filter_map(OutcomeSign::verdict);
     let verdicts: Vec<bool> = inside.chain(results.iter().filter_map(|one| one.passed)).collect();
     let result = match verdicts.iter().filter(|passed| **passed).count() {
+        // Partial rewards only: they are kept as details, and the session's own outcome stays.
         _ if verdicts.is_empty() => return record,
         0 => ElsewhereResult::Failed,
         all if all == verdicts.len() => ElsewhereResult::Passed,
         _ => ElsewhereResult::Disagreed,
     };
     let state = OutcomeState::CheckedElsewhere { by: ResultSource::Verifier, result };
+    // The first own state stays when results are applied a second time.
     record.details.own_state.get_or_insert(record.details.state);
     record.details.own_outcome.get_or_insert(record.outcome);
     record.details.state = state;

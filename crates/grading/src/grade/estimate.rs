@@ -48,6 +48,7 @@ const FACTS: [FeatureFn; 9] = [
 /// Returns 1 if the session itself shows the outcome. A verifier's verdict is excluded: it is a
 /// label, and would predict itself.
 fn shows_outcome(grade: &GradeRecord, outcome: TaskOutcome) -> f64 {
+    // A verdict often is the label itself, and would predict it perfectly.
     bool_to_f64(grade.outcome == outcome && grade.verdict().is_none())
 }
 
@@ -61,6 +62,7 @@ fn has_point(grade: &GradeRecord, point: GradePoint) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 fn log_count(count: u64) -> f64 {
+    // The tenth failed call says less than the first, and 0 has a logarithm this way.
     (count as f64).ln_1p()
 }
 
@@ -161,6 +163,8 @@ pub fn estimate(labelled: &[LabelledGrade<'_>]) -> SuccessEstimate {
 /// out.
 fn fit(rows: &[Vec<f64>], labels: &[bool], tasks: &[&str]) -> Option<FittedEstimate> {
     let model = RidgeLogistic::fit(rows, labels, PENALTY)?;
+    // Quality is measured on tasks that the fit has not seen; the model of all labels is only for
+    // sessions without one.
     let held_out = leave_one_group_out(rows, labels, tasks, PENALTY)?;
     let forecasts: Vec<(f64, bool)> = held_out.into_iter().zip(labels.iter().copied()).collect();
     let area = auc(&forecasts)?;

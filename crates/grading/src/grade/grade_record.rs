@@ -1,18 +1,21 @@
-//! A stored grade: the columns of `session_grades` (docs/spec/session-grades.md#session_grades) and
-//! the details behind them.
+//! A stored grade: the columns of `session_grades` (docs/spec/session-grades.md#session_grades), the
+//! details behind them, its level from 1 to 5, and the kind of the session.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use utoipa::ToSchema;
 
 use super::beside::TaskResult;
 use super::share::total;
 use super::spending::ModelTokens;
 use super::{
-    ErrorCause, ErrorClass, GradeLevel, OutcomeEvidence, OutcomeSign, OutcomeState, SessionKind,
-    TaskOutcome, TaskType,
+    ErrorCause, ErrorClass, OutcomeEvidence, OutcomeSign, OutcomeState, TaskOutcome, TaskType,
 };
+use selftest_sessions::SessionHead;
 
 /// A graded session. The fields up to `had_user_clarification` are the specification's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -329,5 +332,150 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             copied_from: None,
             stated_cost: None,
         },
+    }
+}
+
+/// A grade from 1 (very poor) to 5 (perfect).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct GradeLevel(u8);
+
+impl GradeLevel {
+    /// The lowest level.
+    pub const LOWEST: GradeLevel = GradeLevel(1);
+    /// The highest level.
+    pub const HIGHEST: GradeLevel = GradeLevel(5);
+
+    /// Creates a level, or returns `None` outside of 1 to 5.
+    pub fn new(level: u8) -> Option<Self> {
+        (1..=5).contains(&level).then_some(Self(level))
+    }
+
+    /// Returns the nearest level, rounding halves up and clamping to 1 to 5.
+    ///
+    /// docs/spec/session-grades.md#response-quality specifies the clamping but not the rounding;
+    /// the column is an integer.
+    pub fn nearest(points: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to 1..=5; NaN becomes 0 and then 1"
+        )]
+        let level = (points + 0.5).floor().clamp(1.0, 5.0) as u8;
+        Self(level.max(1))
+    }
+
+    /// Returns the level as a number.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// A number that is not a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not in 1 to 5")]
+pub struct LevelRangeError(u8);
+
+impl TryFrom<u8> for GradeLevel {
+    type Error = LevelRangeError;
+
+    fn try_from(level: u8) -> Result<Self, LevelRangeError> {
+        Self::new(level).ok_or(LevelRangeError(level))
+    }
+}
+
+impl From<GradeLevel> for u8 {
+    fn from(level: GradeLevel) -> u8 {
+        level.0
+    }
+}
+
+impl fmt::Display for GradeLevel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Purpose of a session.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum SessionKind {
+    /// A person's task.
+    #[default]
+    Task,
+    /// Started by another agent, as part of a task.
+    Subagent,
+    /// Started by the agent's program to fill a cache.
+    WarmUp,
+    /// Started by a schedule.
+    Automatic,
+}
+
+selftest_text::named!(SessionKind);
+
+/// The entire request that Claude Code sends to warm up a subagent.
+const WARM_UP: &str = "warmup";
+
+/// ID prefix of sessions started by a Hermes schedule.
+const SCHEDULED: &str = "cron_";
+
+impl SessionKind {
+    /// Determines the kind of a session from its head, its first request, and the presence of a
+    /// subagent.
+    pub(super) fn classify(head: &SessionHead, is_subagent: bool, request: &str) -> Self {
+        let request = request.trim().trim_end_matches(['.', '!']);
+        if request.eq_ignore_ascii_case(WARM_UP) {
+            SessionKind::WarmUp
+        } else if is_subagent || head.id.contains("/agent-") {
+            SessionKind::Subagent
+        } else if head.id.starts_with(SCHEDULED) || head.platform.as_deref() == Some("cron") {
+            SessionKind::Automatic
+        } else {
+            SessionKind::Task
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_and_clamping() {
+        for (points, level) in [(3.5, 4), (3.49, 3), (-2.0, 1), (6.5, 5), (f64::NAN, 1)] {
+            assert_eq!(GradeLevel::nearest(points).get(), level, "{points}");
+        }
+        assert_eq!(GradeLevel::new(0), None);
+        assert!(serde_json::from_str::<GradeLevel>("6").is_err());
+    }
+
+    fn kind(id: &str, is_subagent: bool, request: &str) -> SessionKind {
+        let head = SessionHead { id: id.to_owned(), ..SessionHead::default() };
+        SessionKind::classify(&head, is_subagent, request)
+    }
+
+    #[test]
+    fn kinds_by_id_speaker_and_request() {
+        assert_eq!(kind("s", false, "fix it"), SessionKind::Task);
+        assert_eq!(kind("s", true, "look for it"), SessionKind::Subagent);
+        assert_eq!(kind("s/agent-1", false, "look for it"), SessionKind::Subagent);
+        assert_eq!(kind("s/agent-1", true, "Warmup"), SessionKind::WarmUp);
+        assert_eq!(kind("s", false, "warmup the cache at start"), SessionKind::Task);
+        assert_eq!(kind("cron_daily_20260101_000000", false, "news"), SessionKind::Automatic);
     }
 }

@@ -98,6 +98,8 @@ fn objection(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
     let (task, (_, sign)) = tasks
         .iter()
         .filter_map(|task| Some((task, of_task(task)?)))
+        // An objection that the end of the task confirms goes first, then the task with most
+        // corrections.
         .max_by_key(|(_, (rank, _))| *rank)?;
     let words = if sign.words.is_empty() {
         sign.sign.words().to_owned()
@@ -120,6 +122,7 @@ fn repeated_error(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
         })
     };
     let (task, error) =
+        // Summed over the tasks: an error of every task is seen even if no task has it three times.
         errors.max_by_key(|(_, error)| (same(error).0, Reverse(error.first_event)))?;
     let (count, places) = same(error);
     if count < MIN_REPEATS {
@@ -159,6 +162,7 @@ fn largest_cost(
         others.len(),
         format_money(median, &prices.currency)
     );
+    // Free models make the median 0, and any cost would be a multiple of it.
     (most > 0.0 && most >= HIGH_COST * median).then(|| event(NotableKind::Cost, task, None, words))
 }
 

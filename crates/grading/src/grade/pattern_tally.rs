@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::error_message::TemplateSet;
 use super::patterns::{
     ErrorCausePattern, ErrorClassPattern, ErrorCluster, GradePatterns, MAX_EXAMPLES,
     TaskTypePattern, ToolPattern, newest_first,
 };
 use super::share::{Proportion, TruncatedList, ratio, total};
-use super::template::TemplateSet;
 use super::{
     ErrorCause, ErrorClass, ErrorCount, GradeRecord, OutcomeShares, TaskOutcome, TaskType,
 };
@@ -131,6 +131,8 @@ impl PatternTally {
             let counts = self.classes.entry(error.class).or_default();
             add(counts.tools.entry(error.tool.clone()).or_default(), error.count);
         }
+        // Only sessions with errors are numbered: the numbers stand in lists of sessions with
+        // errors.
         if errors.iter().all(|error| error.count == 0) {
             return;
         }
@@ -186,6 +188,7 @@ impl PatternTally {
         let counts = &mut known[at];
         add(&mut counts.count, error.count);
         // Beyond `MAX_TEMPLATES`, different templates share the last entry.
+        // Sessions come one after the other, so the last number is the only one that can repeat.
         if counts.sessions.last() != Some(&number) {
             counts.sessions.push(number);
         }
@@ -209,6 +212,8 @@ impl PatternTally {
             append_tools(&mut sum.tools, counts.tools);
         }
         for (cause, counts) in earlier.causes {
+            // Numbers count from the newest session, so those of an earlier day follow after all of
+            // this one.
             let newest = counts.newest.iter().map(|number| before + number);
             let sum = self.causes.entry(cause).or_insert_with(|| CauseCounts {
                 sessions: 0,
@@ -218,6 +223,7 @@ impl PatternTally {
             });
             sum.sessions += counts.sessions;
             append_tools(&mut sum.tools, counts.tools);
+            // This tally is the newer one, so its examples stay and only free places are filled.
             sum.newest.extend(newest.take(MAX_EXAMPLES.saturating_sub(sum.newest.len())));
         }
         for (cause, tools) in earlier.templates {
@@ -228,6 +234,7 @@ impl PatternTally {
         }
         let named = earlier.named.into_iter().map(|(number, named)| (before + number, named));
         self.named.extend(named);
+        // Names of merged days would otherwise grow with every day.
         self.drop_unlisted_names();
     }
 
@@ -362,6 +369,7 @@ impl PatternTally {
                     sessions.dedup();
                     let (sessions, titles) = self.list_sessions(&sessions, sessions.len() as u64);
                     clusters.push(ErrorCluster {
+                        // Each group has the template that made it, so it is not empty.
                         class: members[0].class,
                         cause: *cause,
                         template: known.text(number),
@@ -421,6 +429,7 @@ fn append_templates(to: &mut Vec<TemplateCounts>, earlier: Vec<TemplateCounts>, 
             *number += before;
         }
         let at = to.iter().position(|known| known.template == one.template);
+        // Beyond the limit the last entry takes the rest, as within a day.
         let full = (to.len() >= MAX_TEMPLATES).then(|| to.len() - 1);
         let Some(at) = at.or(full) else {
             to.push(one);

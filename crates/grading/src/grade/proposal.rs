@@ -6,9 +6,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::agreement::{GradeField, GradeOverride};
 use super::grade_record::{GradePoint, GradeRecord};
-use super::overrides::{GradeField, GradeOverride};
-use super::weights::GradeWeights;
+use super::grade_settings::GradeWeights;
 
 /// Minimum number of judged sessions. Fewer say nothing about seven weights.
 pub const MIN_SESSIONS: usize = 20;
@@ -74,12 +74,14 @@ pub fn proposals(
         section: "completion",
         points: weights.completion.points(),
         base: 0.0,
+        // A wrong grade costs 1, whatever the sum: only its sign decides.
         loss: |sum, judged| f64::from(u8::from((sum > 0.0) != (judged > 0.5))),
     };
     let response = PointModel {
         section: "quality",
         points: weights.quality.points(),
         base: weights.quality.base,
+        // Not rounded to a level, because a rounded loss is flat and a search finds no way down.
         loss: |sum, judged| (sum.clamp(1.0, 5.0) - judged).abs(),
     };
     [(completed, GradeField::TaskCompleted), (response, GradeField::ResponseQuality)]
@@ -99,6 +101,7 @@ fn examples(
     points: &[(GradePoint, &str, f64)],
 ) -> Vec<JudgedSession> {
     let mut records: Vec<&GradeRecord> = records.iter().collect();
+    // In a fixed order, so that the folds and with them the proposal are the same each time.
     records.sort_by(|a, b| a.session_id.cmp(&b.session_id));
     let judged = |record: &GradeRecord| {
         overrides
@@ -179,6 +182,7 @@ impl PointModel {
                 }
                 weights[at] = chosen;
             }
+            // A sweep without an improvement is a local minimum.
             if best >= before {
                 break;
             }

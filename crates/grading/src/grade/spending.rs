@@ -170,6 +170,7 @@ impl TokenCost {
             }
         }
         cost.priced = rounded(cost.priced);
+        // A sum without a part of the tokens would look like the cost.
         let is_whole = !spent.is_empty() && cost.unpriced.is_empty();
         cost.amount = is_whole.then_some(cost.priced);
         cost
@@ -186,6 +187,7 @@ impl TokenCost {
         if let Some(stated) = stated {
             self.stated = Some(rounded(stated));
             self.by_prices = self.amount;
+            // Agents state US dollars. In another currency only our prices can be summed.
             if self.currency == USD {
                 self.amount = self.stated;
             }
@@ -225,6 +227,7 @@ impl TokenCost {
 
 /// Formats an amount as `1.23 USD`, with more decimals for small amounts.
 pub fn format_money(amount: f64, currency: &str) -> String {
+    // Most tasks of small models cost less than a cent.
     let places = if amount > 0.0 && amount < 0.1 { 4 } else { 2 };
     format!("{amount:.places$} {currency}")
 }
@@ -271,6 +274,8 @@ impl CostSummary {
             let copied =
                 TokenCost::compute(if is_copy { &task.details.copied } else { &[] }, prices);
             match cost.amount {
+                // The stated cost and the price of the copied part may disagree, so the rest could
+                // be below 0.
                 Some(amount) => amounts.push((amount - copied.priced).max(0.0)),
                 None if cost.unpriced.is_empty() => found.without_tokens += 1,
                 None => found.unpriced += 1,

@@ -154,6 +154,7 @@ impl Suggestions {
                 tool_suggestions(&records, rules),
                 error_suggestions(&records, rules),
             ] {
+                // A rule for all sessions speaks once; these speak once per type, tool or cause.
                 let suggestions = TruncatedList::new(suggestions, MAX_PER_RULE);
                 found.items.extend(suggestions.items);
                 found.left_out += suggestions.left_out;
@@ -164,9 +165,7 @@ impl Suggestions {
         }
         found
     }
-}
 
-impl Suggestions {
     /// Marks suggestions that the findings already cover, so that each cause has only one
     /// suggestion.
     #[must_use]
@@ -274,6 +273,7 @@ fn tool_suggestions(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Su
     let tools = PatternTally::from_records(records.iter().copied()).tools();
     let high = tools.into_iter().filter_map(|pattern| {
         let rate = pattern.error_rate?;
+        // A rate of a few calls jumps, so a minimum of errors is required as well.
         let speaks = pattern.errors >= rules.tool_min_errors && rate > rules.tool_error_rate;
         speaks.then_some((pattern, rate))
     });

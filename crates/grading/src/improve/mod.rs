@@ -6,15 +6,9 @@
 //! They use no clock, disk or database, and promote nothing.
 
 pub mod detect;
-pub mod disabling;
 pub mod draft;
 pub mod effectiveness;
-pub mod evidence;
 pub mod gap;
-pub mod gap_settings;
-pub mod proposal;
 pub mod recommend;
 pub mod routing;
 pub mod skill;
-pub mod skill_settings;
-pub mod trend;

@@ -1,12 +1,80 @@
-//! Skill records (docs/spec/skills-and-signals.md#skill-effectiveness): versions, executions and
-//! the audit log.
+//! Skills as recorded (docs/spec/skills-and-signals.md#skill-effectiveness): versions, executions,
+//! the audit log and weekly usage, with the `skills` section of the configuration.
 
-use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan as _};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-use super::disabling::ChangeReason;
+use super::effectiveness::ChangeReason;
+
+/// The `skills` section: how executions of skills are scored, and when bad skills are disabled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SkillSettings {
+    /// Owner of the skills, stored with every version and execution.
+    #[schemars(length(min = 1, max = 200))]
+    pub user_id: String,
+    /// Number of days that a score covers.
+    #[schemars(range(min = 1, max = 3650))]
+    pub lookback_days: u32,
+    /// Rules for disabling a skill automatically.
+    pub disable: DisableSettings,
+    /// Hooks to run after a skill was promoted, disabled or rolled back.
+    pub refresh: RefreshSettings,
+}
+
+impl Default for SkillSettings {
+    /// The 30 days come from docs/spec/skills-and-signals.md#effectiveness-score; the specification
+    /// leaves the user open.
+    fn default() -> Self {
+        Self {
+            user_id: "local".to_owned(),
+            lookback_days: 30,
+            disable: DisableSettings::default(),
+            refresh: RefreshSettings::default(),
+        }
+    }
+}
+
+/// Rules for disabling a skill automatically.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DisableSettings {
+    /// Score below which a skill is disabled.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub threshold: f64,
+    /// Minimum number of executions before a skill can be disabled.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub min_executions: u32,
+    /// A skill is also disabled if the upper end of the 95 % interval of its success rate is below
+    /// this; 0.0 turns this rule off.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub success_rate: f64,
+}
+
+impl Default for DisableSettings {
+    /// Values from docs/spec/skills-and-signals.md#disabling. The success rate is not specified.
+    fn default() -> Self {
+        Self { threshold: 0.3, min_executions: 10, success_rate: 0.5 }
+    }
+}
+
+/// Hooks that announce changes to the active skills.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RefreshSettings {
+    /// Program and arguments that receive the change. Absent: no program is started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub command: Option<Vec<String>>,
+    /// URL that the change is posted to. Absent: nothing is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub webhook: Option<String>,
+}
 
 /// Status of a skill version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -187,4 +255,97 @@ pub struct AuditEntry {
     pub reasons: Vec<ChangeReason>,
     /// Origin of the change: `cli`, `api`, `schedule`, …
     pub actor: String,
+}
+
+/// Number of weeks in a trend.
+pub const WEEKS: i64 = 8;
+
+/// Executions in one week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct WeekCount {
+    /// Monday of the week.
+    #[schema(value_type = String, format = Date)]
+    pub week_start: Date,
+    /// Number of executions.
+    pub executions: u32,
+    /// Number of successful executions.
+    pub successes: u32,
+}
+
+/// Returns the first day of the trend whose last week contains `today`.
+pub fn first_day(today: Date) -> Date {
+    monday(today).saturating_sub((7 * (WEEKS - 1)).days())
+}
+
+/// Aggregates daily counts of executions and successes into the last [`WEEKS`] weeks, oldest first.
+/// Weeks without executions are included.
+pub fn weeks(days: impl IntoIterator<Item = (Date, u32, u32)>, today: Date) -> Vec<WeekCount> {
+    let first = first_day(today);
+    let mut weeks: Vec<WeekCount> = (0..WEEKS)
+        .map(|number| WeekCount {
+            week_start: first.saturating_add((7 * number).days()),
+            executions: 0,
+            successes: 0,
+        })
+        .collect();
+    for (day, executions, successes) in days {
+        let week = monday(day);
+        if let Some(week) = weeks.iter_mut().find(|other| other.week_start == week) {
+            week.executions = week.executions.saturating_add(executions);
+            week.successes = week.successes.saturating_add(successes);
+        }
+    }
+    weeks
+}
+
+fn monday(day: Date) -> Date {
+    day.saturating_sub(i64::from(day.weekday().to_monday_zero_offset()).days())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// docs/spec/skills-and-signals.md#effectiveness-score, #disabling: 30 days, 0.3, 10
+    /// executions.
+    #[test]
+    fn the_defaults_are_as_specified() {
+        let settings = SkillSettings::default();
+        assert_eq!(settings.lookback_days, 30);
+        assert_eq!((settings.disable.threshold, settings.disable.min_executions), (0.3, 10));
+    }
+
+    fn day(text: &str) -> Date {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn days_are_gathered_in_weeks_and_empty_weeks_are_there() {
+        let days = [
+            ("2026-09-27", 9),
+            ("2026-09-28", 1),
+            ("2026-11-15", 2),
+            ("2026-11-16", 3),
+            ("2026-11-22", 4),
+            ("2026-11-23", 9),
+        ];
+        // A Sunday.
+        let today = day("2026-11-22");
+        let weeks = weeks(days.map(|(date, count)| (day(date), count, count - 1)), today);
+        let counts: Vec<_> = weeks.iter().map(|week| (week.executions, week.successes)).collect();
+        assert_eq!(counts, [(1, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (2, 1), (7, 5)]);
+        assert_eq!(weeks[0].week_start, first_day(today));
+        assert_eq!(
+            (weeks[0].week_start, weeks[7].week_start),
+            (day("2026-09-28"), day("2026-11-16"))
+        );
+    }
+
+    #[test]
+    fn no_day_is_too_early_or_too_late() {
+        for today in [Date::MIN, Date::MAX] {
+            let all = [(Date::MIN, u32::MAX, 0), (Date::MAX, 1, 1), (today, u32::MAX, 1)];
+            assert_eq!(weeks(all, today).len(), 8);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use selftest_text::escape::terminal;
 
-use super::run_view::{CiRunView, MISSING, details};
+use super::{CiRunView, MISSING, details};
 use crate::case_view::CaseView;
 use selftest_harness::outcome::CaseStatus;
 
@@ -188,7 +188,7 @@ fn name(text: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::sources::CaseSources;
+    use super::super::CaseSources;
     use super::*;
     use crate::fixture;
 

@@ -1,6 +1,6 @@
 //! A run as tab-separated lines of case and status.
 
-use super::run_view::CiRunView;
+use super::CiRunView;
 use selftest_text::escape::terminal;
 
 /// Maximum length of a name, in bytes.

@@ -7,8 +7,7 @@ use selftest_text::build_log;
 use selftest_text::escape::{self, inline};
 use selftest_text::wording::{duration, plural};
 
-use super::run_view::{CiRunView, MISSING};
-use super::sources::{CaseSource, CaseSources};
+use super::{CaseSource, CaseSources, CiRunView, MISSING};
 use crate::case_view::{self, CaseView};
 use crate::causes::{CaseFault, SharedCause, SharedCauses};
 use crate::document::ReportDocument;

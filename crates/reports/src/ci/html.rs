@@ -13,7 +13,7 @@ use selftest_text::escape::{block, terminal};
 use selftest_text::wording::{date_time, duration, plural};
 use sha2::{Digest as _, Sha256};
 
-use super::run_view::{CiRunView, MISSING};
+use super::{CiRunView, MISSING};
 use crate::against::{self, CaseStanding};
 use crate::case_view::{self, CaseView, RepeatedCaseView};
 use crate::causes::{CaseFault, SharedCause, SharedCauses};
@@ -235,6 +235,8 @@ fn page<'a>(run: &CiRunView<'a>, bounds: PageBounds) -> HtmlPage<'a> {
         cost: wording::cost(used, currency).unwrap_or_default(),
     };
     HtmlPage {
+        // The policy of the page allows exactly these two texts by their digests, so a text of a
+        // model that breaks out of its element still runs nothing.
         style_source: source(STYLE),
         script_source: source(SCRIPT),
         outcome: wording::outcome(document.outcome),
@@ -319,6 +321,7 @@ fn isolation(run: &CiRunView<'_>) -> Option<HtmlIsolation> {
     }
     let enforced = isolation.enforced.iter().map(|line| format!("Enforced: {line}"));
     let missing = isolation.not_enforced.iter().map(|line| format!("Not enforced: {line}"));
+    // What is not enforced goes first, because the reader has to act on it.
     let lines: Vec<String> = missing.chain(enforced).map(|line| terminal(&line, 1_000)).collect();
     (!lines.is_empty()).then_some(HtmlIsolation { summary, lines })
 }
@@ -379,6 +382,7 @@ fn all_cases(
         let trial = case(run, view, number + 1, causes, bounds);
         let group = repeated.iter().find(|group| view.result.repeat.is_some() && group.id == id);
         match (group, positions.get(id)) {
+            // Positions are recorded when a row is pushed, and rows are never removed.
             (Some(_), Some(position)) => found[*position].add_trial(trial),
             (Some(group), None) => {
                 positions.insert(id, found.len());
@@ -418,6 +422,7 @@ fn repeated_case(run: &CiRunView<'_>, group: &RepeatedCaseView<'_>, trial: HtmlC
                 group.interval()
             ),
         },
+        // The fields of a row that only its trials fill are the same as of a removed case.
         ..removed_case(group.id, trial.number)
     };
     let mut row = HtmlCase { facts: String::new(), ..row };
@@ -435,6 +440,7 @@ fn shares(counts: [(&'static str, u32); 3]) -> Vec<(&'static str, String, String
     let mut before = 0;
     let mut found = Vec::new();
     for (class, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        // Parts of zero are filtered out, so `total` is not 0 here.
         found.push((class, share(before, total), share(count, total)));
         before += count;
     }
@@ -503,6 +509,7 @@ fn case(
     let notes = result.notes.iter().chain(&result.evidence.notes);
     facts.extend(notes.map(|note| terminal(note, MAX_LINE)));
     let shared = causes.of_fault(CaseFault::of(result)).map(SharedCause::name);
+    // A page that is cut that far has no room for both sides of a difference.
     let contrast = Contrast::of(result).filter(|_| bounds.text >= MIN_CONTRAST);
     let reason = case.reason.as_deref().map(|reason| terminal(reason, MAX_LINE));
     HtmlCase {
@@ -628,7 +635,7 @@ fn question(asked: &ScoredQuestion) -> (&'static str, String, String) {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::sources::CaseSources;
+    use super::super::CaseSources;
     use super::*;
     use crate::document::ReportDocument;
     use crate::fixture;

@@ -13,7 +13,7 @@ use quick_junit::{
 use selftest_text::escape::{terminal, visible};
 use selftest_text::wording::percent;
 
-use super::run_view::{CiRunView, MISSING, details};
+use super::{CiRunView, MISSING, details};
 use crate::against::{self, CaseStanding};
 use crate::case_view::CaseView;
 use crate::wording;
@@ -225,7 +225,7 @@ fn timestamp(at: Timestamp) -> Option<DateTime<FixedOffset>> {
 mod tests {
     use quick_junit::Report;
 
-    use super::super::sources::CaseSources;
+    use super::super::CaseSources;
     use super::*;
     use crate::document::ReportDocument;
     use crate::fixture;

@@ -8,8 +8,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::run_view::CiRunView;
-use super::sources::CaseSources;
+use super::{CaseSources, CiRunView};
 use crate::case_view::{self, CaseView};
 use crate::document::{CaseDocument, ReportDocument};
 use selftest_harness::outcome::CaseStatus;

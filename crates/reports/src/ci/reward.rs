@@ -8,7 +8,7 @@
 
 use serde_json::{Value, json};
 
-use super::run_view::CiRunView;
+use super::CiRunView;
 use selftest_harness::outcome::CaseStatus;
 
 /// Renders a run.

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::run_view::CiRunView;
+use super::CiRunView;
 use crate::case_view::CaseView;
 use selftest_harness::outcome::{IsolationBreach, breaches};
 use selftest_text::digest;
@@ -284,7 +284,7 @@ fn uri_reference(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sources::CaseSources;
+    use super::super::CaseSources;
     use super::*;
     use crate::document::ReportDocument;
     use crate::fixture;

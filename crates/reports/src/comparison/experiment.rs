@@ -70,6 +70,7 @@ impl SkillExperiment {
         let evidence = TreatmentEvidence::of(&skill, control.cases.iter(), treatment.cases.iter());
         let blocked = evidence.blocked();
         if blocked.is_some() {
+            // The numbers stay for a reader, but they are about no skill.
             (analysis.conclusion, analysis.scope) = (Conclusion::Blocked, None);
         }
         let names =
@@ -135,6 +136,7 @@ impl TreatmentEvidence {
         treatment: impl Iterator<Item = &'a CaseDocument>,
     ) -> Self {
         let mut evidence = Self::default();
+        // Agents name a skill by its folder.
         let name = skill.rsplit(['/', '\\']).next().unwrap_or_default();
         let Ok(name) = CheckText::new(name) else { return evidence };
         let check = Check::new(CheckKind::SkillLoaded(name));
@@ -156,6 +158,7 @@ impl TreatmentEvidence {
                 *evidence.loaded.get_or_insert(0) += u32::from(has_loaded);
             }
             match delivery.and_then(|delivery| delivery.read) {
+                // A call that loads it is surer than the access time of a file.
                 _ if has_loaded => evidence.used += 1,
                 Some(true) => evidence.used += 1,
                 Some(false) => {}
@@ -204,6 +207,8 @@ impl TreatmentEvidence {
                  no control."
             ));
         }
+        // Read once, the skill was in reach: not to read it is then the agent's choice, and its
+        // effect.
         if trials == 0 || used > 0 {
             return None;
         }

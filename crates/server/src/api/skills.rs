@@ -14,11 +14,10 @@ use utoipa::{IntoParams, ToSchema};
 use super::super::App;
 use super::super::problem::Problem;
 use super::super::skill_queue::{EnqueueError, EnqueueOutcome};
-use super::input::{self, PathName, QueryParameters};
-use super::input::{IdempotentBody, REPLAYED};
+use super::input::{self, IdempotentBody, PathName, QueryParameters, REPLAYED};
 use super::types::{ExecutionPage, RecordAccepted, SkillDetail, SkillPage};
-use selftest_grading::improve::skill::{ExecutionStatus, SkillChange, SkillVersion};
-use selftest_grading::improve::trend::{self, WeekCount};
+use selftest_grading::improve::skill;
+use selftest_grading::improve::skill::{ExecutionStatus, SkillChange, SkillVersion, WeekCount};
 use selftest_service::grader::skills::{NewExecution, NewMessage, SkillChangeError};
 use selftest_store::{RequestKey, SkillDayCount, SkillRecord, SkillRef, SkillRequest};
 
@@ -259,7 +258,7 @@ pub(super) async fn one(
 /// Computes the last weeks of a version from the daily counts of all versions.
 pub(crate) fn weeks_of(skill: &SkillVersion, days: &[SkillDayCount]) -> Vec<WeekCount> {
     let own = days.iter().filter(|day| day.skill_version_id == skill.id);
-    trend::weeks(own.map(|day| (day.day, day.executions, day.successes)), today())
+    skill::weeks(own.map(|day| (day.day, day.executions, day.successes)), today())
 }
 
 /// Returns the current day in UTC.

@@ -15,7 +15,7 @@ use askama::{Result, Values, filter_fn};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use selftest_grading::improve::disabling::ChangeReason;
+use selftest_grading::improve::effectiveness::ChangeReason;
 use selftest_grading::improve::skill::SkillStatus;
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_reports::against::CaseStanding;

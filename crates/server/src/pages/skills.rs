@@ -12,8 +12,9 @@ use crate::App;
 use crate::api::{today, weeks_of};
 use crate::problem::Problem;
 use selftest_grading::improve::effectiveness::{Effectiveness, MIN_EXECUTIONS};
-use selftest_grading::improve::skill::{AuditEntry, ExecutionStatus, SkillExecution, SkillVersion};
-use selftest_grading::improve::trend::WeekCount;
+use selftest_grading::improve::skill::{
+    AuditEntry, ExecutionStatus, SkillExecution, SkillVersion, WeekCount,
+};
 use selftest_service::grader::skills::SkillChangeError;
 use selftest_store::{Cursor, ResultPage, SkillDayCount};
 

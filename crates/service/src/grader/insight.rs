@@ -8,11 +8,10 @@ use serde_json::json;
 
 use super::deliver::{HookReceiver, receivers};
 use super::{ScanSummary, SelfGrader};
-use selftest_grading::grade::agreement::GraderAgreement;
-use selftest_grading::grade::calibration::GraderCalibration;
+use selftest_grading::grade::agreement::{GraderAgreement, GraderCalibration};
 use selftest_grading::grade::{
     Alert, GradeOverride, GradePatterns, GradeRecord, GradeSummary, QualityGrade, ReportRules,
-    ScanCoverage, Week, WeeklyReport, overrides,
+    ScanCoverage, Week, WeeklyReport, agreement,
 };
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
@@ -59,7 +58,7 @@ impl SelfGrader {
     ) -> Result<Vec<GradeRecord>, StoreError> {
         let grades = self.store.grades_between(from, to, agent).await?;
         let made = self.store.overrides().await?.items;
-        Ok(grades.items.into_iter().map(|grade| overrides::apply(grade, &made)).collect())
+        Ok(grades.items.into_iter().map(|grade| agreement::apply(grade, &made)).collect())
     }
 
     async fn grades_of_last(&self, days: u32) -> Result<Vec<GradeRecord>, StoreError> {
@@ -156,6 +155,7 @@ impl SelfGrader {
     ) -> Result<WeeklyReport, StoreError> {
         let agent = self.options.agent.as_deref();
         let report = self.report_of(agent, week, scan).await?;
+        // The table has one report per week; one of a single agent would replace it.
         if agent.is_none() {
             self.store_report(&report).await?;
         }
@@ -193,6 +193,7 @@ impl SelfGrader {
         let mut faults = Vec::new();
         let raised: Vec<Alert> = report.alerts.raised().cloned().collect();
         for receiver in &receivers {
+            // Per receiver: if one of two failed, only that one is sent the alert again.
             let has = report.alerts.delivered_to.get(&receiver.key());
             let is_new = |alert: &&Alert| has.is_none_or(|has| !has.contains(&alert.metric));
             let alerts: Vec<&Alert> = raised.iter().filter(is_new).collect();
@@ -217,6 +218,7 @@ impl SelfGrader {
         };
         let is_delivered = |alert: &&Alert| receivers.iter().all(|receiver| has(receiver, alert));
         let delivered = match receivers.len() {
+            // `all` is true of no receivers, which would count as delivered.
             0 => 0,
             _ => raised.iter().filter(is_delivered).count(),
         };
@@ -235,6 +237,7 @@ impl SelfGrader {
         let mut missed = Vec::new();
         for week in weeks {
             let stored = self.store.weekly_report(week.first_day()).await?;
+            // A report made within its own week lacks the rest of it.
             if stored.is_none_or(|report| Week::containing(report.generated_at) <= week) {
                 missed.push(week);
             }

@@ -32,7 +32,6 @@
 //!
 //! Prints nothing and writes no report files. Progress is reported to a [`ScanObserver`].
 
-mod beside;
 mod deliver;
 mod insight;
 mod patterns;
@@ -52,14 +51,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use beside::ResultFiles;
 pub use insight::WeeklyOutcome;
 pub use patterns::{keep_tallies_current, patterns, routing, tally_days, type_evidence};
 pub use proposals::GapDetection;
-use scan::{ExaminedFile, KnownFiles, KnownFilesCollector, ScanTask, SessionFilter};
-use selftest_grading::grade::GradeRecord;
-use selftest_grading::grade::GradeSettings;
+use scan::{ExaminedFile, KnownFiles, KnownFilesCollector, ResultFiles, ScanTask, SessionFilter};
 use selftest_grading::grade::heuristic::warm_up;
+use selftest_grading::grade::{GradeRecord, GradeSettings};
 use selftest_models::prices::ModelPrices;
 use selftest_sessions::SessionFile;
 use selftest_store::{DroppedGrade, FileOutcome, FileResult, KnownFile, Store, StoreError};

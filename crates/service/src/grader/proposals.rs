@@ -22,9 +22,10 @@ use selftest_grading::improve::detect::{KnownRequest, RepeatedRequest, detect, h
 use selftest_grading::improve::draft::{
     DraftReader, SkillDraft, is_skill_name, render_prompt, reply_schema,
 };
-use selftest_grading::improve::gap::{DetectedGap, GapKind, GapStatus, SkillGap};
-use selftest_grading::improve::gap_settings::GapSettings;
-use selftest_grading::improve::proposal::{ProposalStatus, SkillProposal, SkillTest, proposal_id};
+use selftest_grading::improve::gap::{
+    DetectedGap, GapKind, GapSettings, GapStatus, ProposalStatus, SkillGap, SkillProposal,
+    SkillTest, proposal_id,
+};
 use selftest_models::fence::FenceNonce;
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::structured::{AskError, AskLimits, ask};
@@ -184,9 +185,11 @@ impl SkillGenerator {
         if let Err(fault) = &made {
             let words = fault.to_string();
             let words = one_line(&self.redactor.apply(&words), 600);
+            // Counted, so that a gap whose drafts always fail comes last in the next run.
             self.store.record_gap_failure(&gap.id, &words).await?;
         }
         let (draft, prompt_digest) = made?;
+        // A proposal without a test is kept as well: a person decides about it.
         let experiment = match self.trial.test(&draft).await {
             SkillTest::NotTested { reason } => {
                 SkillTest::NotTested { reason: self.redactor.apply(&reason).into_owned() }
@@ -209,6 +212,7 @@ impl SkillGenerator {
             reason: None,
             file: None,
         };
+        // Another process may have proposed a skill while the model was writing.
         if self.store.add_proposal(&proposal).await? {
             Ok(proposal)
         } else {
@@ -237,6 +241,7 @@ impl SkillGenerator {
         let draft = SkillDraft {
             name: draft.name,
             description: one_line(&self.redactor.apply(&draft.description), 4096),
+            // The prompt quotes sessions, so a draft may repeat a secret of one.
             body: self.redactor.apply(&draft.body).into_owned(),
         };
         Ok((draft, digest))
@@ -305,6 +310,8 @@ pub async fn accept(
         }
     };
     let text = proposal.skill_md.clone();
+    // The file goes first. If the decision cannot be stored afterwards, accepting again finds the
+    // same text and succeeds.
     let written = tokio::task::spawn_blocking({
         let file = file.clone();
         move || write_new(&file, &text)
@@ -453,6 +460,7 @@ impl SelfGrader {
         let new = ids.iter().filter(|id| !known.contains_key(id.as_str())).count() as u64;
         self.store.save_gaps(&found, &reopened, now).await?;
         let mut gaps = self.store.gaps(None, MAX_GAPS).await?.items;
+        // Read back from the store, which adds the status and the weeks of earlier runs.
         gaps.retain(|gap| ids.contains(&gap.id));
         Ok(GapDetection {
             sessions: records.len() as u64,
@@ -481,6 +489,7 @@ impl SelfGrader {
         let repeated = scan.found.into_iter().filter(|one| one.signals.repetition == Some(true));
         let requests = repeated
             .filter_map(|one| {
+                // A request without any date cannot be said to be recent.
                 let at = one.time.or(one.session_date)?;
                 let SignalMessage { session_id, event, text, .. } = one;
                 Some(RepeatedRequest { session_id, event, at, text })

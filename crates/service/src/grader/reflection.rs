@@ -130,6 +130,8 @@ impl ReflectionGrader {
             Some(id) => id.clone(),
             None => match place {
                 Some(place) => {
+                    // By content and place in its file, so that submitting the file again adds
+                    // nothing.
                     digest::json_sha256_hex(json!([project_id, place, document]))[..32].into()
                 }
                 None => digest::hex(&rand::rng().random::<[u8; 16]>()),
@@ -145,6 +147,8 @@ impl ReflectionGrader {
             document,
         };
         let (kept, is_new) = self.store.add_reflection(&new).await?;
+        // The same id with the same content is a retry. With other content two reflections share an
+        // id.
         if !is_same_document(&kept.document, &new.document) {
             return Err(ReflectionError::Taken { reflection_id: new.reflection_id });
         }
@@ -161,6 +165,7 @@ impl ReflectionGrader {
         let now = selftest_clock::now();
         let others = self.store.reflecting_projects(Some(project_id), 1).await?.items;
         let kept = StoredReflection {
+            // After all stored ones, as it would be if it were submitted now.
             number: i64::MAX,
             project_id: project_id.to_owned(),
             loop_count: self
@@ -349,6 +354,7 @@ fn check_id(what: &'static str, id: &str) -> Result<(), ReflectionError> {
 /// Returns the creation time given by the agent, unless it is in the future. A clock up to a day
 /// ahead is accepted.
 fn made_at(reflection: &Reflection, now: Timestamp) -> Timestamp {
+    // A day of tolerance for clocks that are ahead; later dates would lead every list.
     let latest = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
     reflection.made_at.filter(|made_at| *made_at <= latest).unwrap_or(now)
 }
@@ -356,6 +362,7 @@ fn made_at(reflection: &Reflection, now: Timestamp) -> Timestamp {
 /// Compares with the new document after a round trip through text, which changes the last bit of
 /// some numbers.
 fn is_same_document(kept: &Map<String, Value>, new: &Map<String, Value>) -> bool {
+    // Compared after writing and reading, as the stored one was: numbers may change their type.
     let text = Value::Object(new.clone()).to_string();
     serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|new| new == *kept)
 }

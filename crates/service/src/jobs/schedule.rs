@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::job_settings::ScheduleSettings;
+use super::ScheduleSettings;
 
 /// A scheduled job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

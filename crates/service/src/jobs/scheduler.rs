@@ -12,10 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::JobContext;
-use super::job_settings::JobSettings;
 use super::schedule::{JobKind, JobSlot, due_slots};
 use super::summary::{JobError, JobModelError, JobOutcome, JobStatus, JobSummary};
+use super::{JobContext, JobSettings};
 use crate::grader::WeeklyOutcome;
 use crate::grader::proposals::{BatchSummary, SkillGenerator};
 use crate::grader::skills::DeriveOptions;
@@ -130,12 +129,14 @@ impl Scheduler {
         slot: JobSlot,
     ) -> Result<Option<JobSummary>, StoreError> {
         let (job, store) = (slot.job.name(), self.store());
+        // Recorded before the work, so that an attempt that kills the process counts.
         let attempt = store.start_job(job, slot.at, &self.name, selftest_clock::now()).await?;
         let Some(attempt) = attempt else {
             return Ok(None);
         };
         tracing::info!("{job} START  slot={} attempt={attempt}", slot.at);
         let started = Instant::now();
+        // A job that kills its worker would otherwise kill the next one too, for ever.
         let done = if attempt > self.settings.max_attempts {
             Err(JobError::WorkerEnded(attempt - 1))
         } else {
@@ -224,6 +225,8 @@ impl<'a> ScheduleLease<'a> {
     pub(super) async fn run_while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
+            // Ends only if the lease is lost. The work is then dropped, because another worker
+            // repeats it.
             () = self.send_heartbeats() => None,
         }
     }
@@ -239,6 +242,8 @@ impl<'a> ScheduleLease<'a> {
                 Err(error) if last.elapsed() < self.dead_after => {
                     tracing::warn!("no heartbeat could be sent: {error}");
                 }
+                // After `dead_after` others may take the lease, whether the database answers here
+                // or not.
                 Ok(false) | Err(_) => return,
             }
         }
@@ -333,6 +338,7 @@ pub(super) async fn draft_skills(context: &JobContext) -> Result<JobOutcome, Job
             "failures": 0,
         })));
     }
+    // Only now: loading a model for nothing may take minutes.
     let generator = (context.find_generator)().await?;
     let (summary, generated) = generator.run_skill_generation_batch().await;
     for one in &generated {

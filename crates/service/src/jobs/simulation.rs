@@ -25,7 +25,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlitePool};
 use tempfile::TempDir;
 
-use super::job_settings::JobSettings;
+use super::JobSettings;
 use super::queue::{GradingJob, GradingQueue, GradingState};
 use super::worker::{GradingRunner, handle};
 use crate::grader::quality::QualityGrader;
@@ -349,7 +349,8 @@ impl<'a> World<'a> {
             completed.graded.insert(id);
             return Ok(completed);
         }
-        // Graded by this worker, or by one that died before it could say so: then it is asked again.
+        // Graded by this worker, or by one that died before it could say so: then it is asked
+        // again.
         let attempt = task.attempt() + 1;
         let again = Attempt::new_with_value(attempt);
         let handled = handle(task.args.clone(), again, Data::new(Arc::clone(&self.runner)));

@@ -16,9 +16,9 @@ use apalis::prelude::{
 use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
-use super::job_settings::{JobSettings, MAX_MISSED_HEARTBEATS};
 use super::queue::{GradingJob, GradingQueue};
 use super::summary::{GradingError, JobModelError};
+use super::{JobSettings, MAX_MISSED_HEARTBEATS};
 use crate::grader::quality::QualityGrader;
 use selftest_store::{QueuePool, Store, StoreError};
 use selftest_text::one_line;
@@ -280,8 +280,8 @@ impl GradingRunner {
         }
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.should_wait_for_model && unanswered >= MAX_UNANSWERED {
-            // `GradingWorker::drain` notices and drops this future, so the attempt is not counted against
-            // the session.
+            // `GradingWorker::drain` notices and drops this future, so the attempt is not counted
+            // against the session.
             std::future::pending::<()>().await;
         }
         if self.should_wait_for_model && attempt < most {

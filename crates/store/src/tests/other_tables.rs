@@ -1,9 +1,15 @@
-//! Files, weekly reports, overrides and grades by a model.
+//! Files, weekly reports, daily tallies, overrides, grades by a model, gaps and proposals
+//! (docs/spec/skills-and-signals.md#gaps-and-proposals).
+
+use jiff::civil::{Date, date};
 
 use super::*;
 use crate::statement::DatabaseEngine;
-use crate::{KnownFile, StoredReport};
-use selftest_grading::grade::{GradeField, GradeOverride};
+use crate::{FileOutcome, HumanDataPolicy, KnownFile, PatternDay, ProposalDecision, StoredReport};
+use selftest_grading::grade::{GradeField, GradeOverride, PatternTally};
+use selftest_grading::improve::gap::{
+    DetectedGap, GapEvidence, GapKind, GapStatus, ProposalStatus, SkillProposal, SkillTest,
+};
 
 on_every_engine! {
     files_are_counted_by_outcome_and_time,
@@ -172,4 +178,297 @@ async fn a_mark_of_an_older_version_is_understood(on: &Databases) {
     execute(&store, "UPDATE session_files SET size = -1").await;
     assert!(store.known_files(RULES).await.unwrap().is_empty());
     assert_eq!(store.file("/s/a.json").await.unwrap().unwrap().size, 0);
+}
+
+on_every_engine! {
+    a_tally_counts_until_its_day_changes,
+    a_session_that_moves_changes_two_days,
+    a_tally_of_what_has_changed_meanwhile_does_not_count,
+    grades_are_handed_over_newest_first,
+}
+
+const DAY: Date = date(2026, 11, 20);
+
+async fn days(store: &Store) -> Vec<PatternDay> {
+    store.pattern_days(date(2026, 1, 1), date(2026, 12, 31), 100).await.unwrap()
+}
+
+async fn to_tally(store: &Store) -> Vec<Date> {
+    store.days_to_tally().await.unwrap().into_iter().map(|day| day.day).collect()
+}
+
+/// Tallies all days that have changed.
+async fn tally(store: &Store) {
+    for day in store.days_to_tally().await.unwrap() {
+        store.save_tally(&day, &PatternTally::default()).await.unwrap();
+    }
+    assert!(to_tally(store).await.is_empty());
+}
+
+async fn with_one(on: &Databases) -> Store {
+    let store = on.store().await;
+    let one = file("/s/a.json", vec![grade_at("a", "2026-11-20T08:00:00Z")]);
+    store.save(&[one]).await.unwrap();
+    store
+}
+
+async fn a_tally_counts_until_its_day_changes(on: &Databases) {
+    let store = with_one(on).await;
+    assert_eq!(to_tally(&store).await, [DAY]);
+    assert_eq!(days(&store).await[0].tally, None);
+    let grade = grade_at("a", "2026-11-20T08:00:00Z");
+    let made = PatternTally::from_records([&grade]);
+    store.save_tally(&store.days_to_tally().await.unwrap()[0], &made).await.unwrap();
+    assert_eq!(days(&store).await[0].tally.as_ref(), Some(&made));
+    execute(&store, "UPDATE session_grades SET quality = 0.5, messages = NULL").await;
+    assert!(to_tally(&store).await.is_empty(), "patterns show nothing of it");
+
+    store.save(&[file("/s/a.json", vec![grade])]).await.unwrap();
+    assert_eq!(to_tally(&store).await, [DAY], "it was graded again");
+    tally(&store).await;
+    let word = GradeOverride {
+        session_id: "a".to_owned(),
+        field: GradeField::TaskCompleted,
+        rule_value: 1,
+        human_value: 0,
+        reason: "it is red".to_owned(),
+        made_at: at("2026-11-21T10:00:00Z"),
+    };
+    store.add_override(&word).await.unwrap();
+    assert_eq!(to_tally(&store).await, [DAY], "a person has spoken");
+    tally(&store).await;
+    execute(&store, "DELETE FROM grade_overrides").await;
+    assert_eq!(to_tally(&store).await, [DAY], "and has taken it back");
+    tally(&store).await;
+    store.prune(at("2026-12-01T00:00:00Z"), HumanDataPolicy::Delete).await.unwrap();
+    assert_eq!(to_tally(&store).await, [DAY], "the session is gone");
+}
+
+async fn a_session_that_moves_changes_two_days(on: &Databases) {
+    let store = with_one(on).await;
+    tally(&store).await;
+    let moved = file("/s/a.json", vec![grade_at("a", "2026-11-22T08:00:00Z")]);
+    store.save(&[moved]).await.unwrap();
+    assert_eq!(to_tally(&store).await, [date(2026, 11, 22), DAY]);
+    let none = FileResult { grades: Vec::new(), ..file("/s/a.json", Vec::new()) };
+    tally(&store).await;
+    assert_eq!(none.file.outcome, FileOutcome::NoSession);
+    store.save(&[none]).await.unwrap();
+    assert_eq!(to_tally(&store).await, [date(2026, 11, 22)]);
+}
+
+async fn a_tally_of_what_has_changed_meanwhile_does_not_count(on: &Databases) {
+    let store = with_one(on).await;
+    let seen = store.days_to_tally().await.unwrap();
+    let other = file("/s/b.json", vec![grade_at("b", "2026-11-20T23:59:59.9Z")]);
+    store.save(&[other]).await.unwrap();
+    store.save_tally(&seen[0], &PatternTally::default()).await.unwrap();
+    assert_eq!(to_tally(&store).await, [DAY]);
+    tally(&store).await;
+    execute(&store, "UPDATE pattern_tallies SET version = 0").await;
+    assert_eq!(to_tally(&store).await, [DAY], "another version tallied it");
+    tally(&store).await;
+    execute(&store, "UPDATE pattern_tallies SET tally_json = '{'").await;
+    assert_eq!(days(&store).await[0].tally, None, "it cannot be read");
+}
+
+async fn grades_are_handed_over_newest_first(on: &Databases) {
+    let store = on.store().await;
+    let times = ["2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z", "2026-11-20T08:00:00Z"];
+    let grades = ["c", "b", "a"].iter().zip(times).map(|(id, time)| grade_at(id, time));
+    store.save(&[file("/s/all.json", grades.collect())]).await.unwrap();
+    let mut seen = Vec::new();
+    let (from, to) = (at("2026-11-20T08:00:00Z"), at("2026-11-20T09:00:00.000000001Z"));
+    store.for_each_grade(from, to, |grade| seen.push(grade.session_id)).await.unwrap();
+    assert_eq!(seen, ["b", "a", "c"]);
+    seen.clear();
+    store.for_each_grade(from, at(times[1]), |grade| seen.push(grade.session_id)).await.unwrap();
+    assert_eq!(seen, ["a", "c"]);
+}
+
+/// The original program replaces rows: the old row is deleted without firing a delete trigger.
+#[tokio::test]
+async fn a_row_that_another_program_replaces_changes_its_day() {
+    let store = with_one(&Databases::sqlite()).await;
+    tally(&store).await;
+    execute(
+        &store,
+        "INSERT OR REPLACE INTO session_grades (session_id, session_file, graded_at, \
+         task_completed, tool_calls_efficient, response_quality, errors_recovered, \
+         total_api_calls, total_errors, had_repeated_errors, had_infinite_loop_risk, \
+         had_user_clarification) \
+         VALUES ('a', '/s/a.json', '2026-11-20T10:00:00', 1, 3, 3, 0, 1, 0, 0, 0, 0)",
+    )
+    .await;
+    assert_eq!(to_tally(&store).await, [DAY]);
+}
+
+#[tokio::test]
+async fn the_days_of_an_old_database_are_to_be_tallied() {
+    let on = Databases::sqlite();
+    let store = with_one(&on).await;
+    for gone in [
+        "session_grades_replaced",
+        "session_grades_added",
+        "session_grades_changed",
+        "session_grades_gone",
+        "grade_overrides_added",
+        "grade_overrides_changed",
+        "grade_overrides_gone",
+    ] {
+        execute(&store, &format!("DROP TRIGGER {gone}")).await;
+    }
+    execute(&store, "DROP TABLE pattern_days").await;
+    execute(&store, "DROP TABLE pattern_tallies").await;
+    execute(&store, "DELETE FROM selftest_migrations WHERE version = 18").await;
+    store.migrate().await.unwrap();
+    assert_eq!(to_tally(&store).await, [DAY]);
+}
+
+on_every_engine! {
+    one_row_for_a_gap_over_weeks,
+    a_gap_gets_one_proposal_and_a_decision,
+    what_failed_often_comes_last,
+    rows_of_others_are_skipped_and_counted,
+    whatever_evidence_says_it_is_read_again,
+    only_a_closed_gap_opens_again,
+}
+
+const MONDAY: &str = "2026-11-16T10:00:00Z";
+const TUESDAY: &str = "2026-11-17T10:00:00Z";
+const NEXT_WEEK: &str = "2026-11-24T10:00:00Z";
+
+fn found(tool: &str, sessions: u64) -> DetectedGap {
+    DetectedGap {
+        kind: GapKind::ToolError,
+        key: format!("tool_error:timeout:{tool}"),
+        subject: tool.to_owned(),
+        detail: Some("timeout".to_owned()),
+        description: format!("{tool} failed in {sessions} sessions"),
+        occurrences: 2 * sessions,
+        sessions,
+        task_types: vec![TaskType::Debugging],
+        evidence: vec![GapEvidence {
+            session_id: "s1".to_owned(),
+            event: Some(3),
+            at: at(MONDAY),
+            words: "timed out".to_owned(),
+        }],
+    }
+}
+
+fn proposal(id: &str, gap: &DetectedGap) -> SkillProposal {
+    SkillProposal {
+        id: id.to_owned(),
+        gap_id: gap.id(),
+        skill_name: "wait-for-it".to_owned(),
+        description: "when to wait".to_owned(),
+        skill_md: "---\nname: wait-for-it\n---\n".to_owned(),
+        status: ProposalStatus::Proposed,
+        model: "openai/m".to_owned(),
+        prompt_digest: "ab".repeat(32),
+        experiment: Some(SkillTest::NotTested { reason: "no suite".to_owned() }),
+        created_at: at(TUESDAY),
+        decided_at: None,
+        reason: None,
+        file: None,
+    }
+}
+
+/// docs/maintain-skills.md#skill-gaps: one row per gap with its evidence, de-duplicated over weeks.
+async fn one_row_for_a_gap_over_weeks(on: &Databases) {
+    let store = on.store().await;
+    store.save_gaps(&[found("bash", 3)], &[], at(MONDAY)).await.unwrap();
+    store.save_gaps(&[found("bash", 4)], &[], at(TUESDAY)).await.unwrap();
+    store.save_gaps(&[found("bash", 7), found("read", 9)], &[], at(NEXT_WEEK)).await.unwrap();
+    let gaps = store.gaps(None, 10).await.unwrap();
+    assert_eq!((gaps.items.len(), gaps.unreadable), (2, 0));
+    let subjects: Vec<&str> = gaps.items.iter().map(|gap| gap.subject.as_str()).collect();
+    assert_eq!(subjects, ["read", "bash"], "most sessions first");
+    let bash = store.gap(&found("bash", 0).id()).await.unwrap().unwrap();
+    assert_eq!((bash.sessions, bash.occurrences, bash.weeks), (7, 14, 2));
+    assert_eq!((bash.first_seen, bash.last_seen), (at(MONDAY), at(NEXT_WEEK)));
+    assert_eq!(bash.evidence, found("bash", 7).evidence);
+    assert_eq!((bash.task_types, bash.status), (vec![TaskType::Debugging], GapStatus::Open));
+    assert_eq!(store.gap("gap-nothing").await.unwrap(), None);
+}
+
+/// docs/spec/skills-and-signals.md#skill-generation: gaps with a proposal are no longer open.
+async fn a_gap_gets_one_proposal_and_a_decision(on: &Databases) {
+    let store = on.store().await;
+    let gap = found("bash", 3);
+    store.save_gaps(&[gap.clone(), found("read", 5)], &[], at(MONDAY)).await.unwrap();
+    assert!(store.add_proposal(&proposal("p1", &gap)).await.unwrap());
+    assert!(!store.add_proposal(&proposal("p2", &gap)).await.unwrap(), "it has one");
+    let kept = store.proposal("p1").await.unwrap().unwrap();
+    assert_eq!(kept, proposal("p1", &gap));
+    assert_eq!(store.proposal("p2").await.unwrap(), None);
+    let open: Vec<String> =
+        store.open_gaps().await.unwrap().items.into_iter().map(|gap| gap.subject).collect();
+    assert_eq!(open, ["read"]);
+
+    // Found again: the proposal still waits.
+    store.save_gaps(std::slice::from_ref(&gap), &[], at(NEXT_WEEK)).await.unwrap();
+    let status = async || store.gap(&gap.id()).await.unwrap().unwrap().status;
+    assert_eq!(status().await, GapStatus::Proposed);
+
+    let decision = ProposalDecision {
+        status: ProposalStatus::Accepted,
+        gap: GapStatus::Closed,
+        reason: Some("good".to_owned()),
+        file: Some("/skills/wait-for-it/SKILL.md".to_owned()),
+        at: at(NEXT_WEEK),
+    };
+    assert!(store.decide_proposal("p1", &decision).await.unwrap());
+    assert!(!store.decide_proposal("p1", &decision).await.unwrap(), "it is decided");
+    assert_eq!(status().await, GapStatus::Closed);
+    let accepted = store.proposals(Some(ProposalStatus::Accepted), 10).await.unwrap().items;
+    assert_eq!(accepted[0].file.as_deref(), Some("/skills/wait-for-it/SKILL.md"));
+    assert!(store.proposals(Some(ProposalStatus::Proposed), 10).await.unwrap().items.is_empty());
+
+    store.save_gaps(std::slice::from_ref(&gap), &[gap.id()], at(NEXT_WEEK)).await.unwrap();
+    assert_eq!(status().await, GapStatus::Open);
+}
+
+/// docs/spec/skills-and-signals.md#skill-generation: at most 3 gaps per run, and not always the
+/// same three.
+async fn what_failed_often_comes_last(on: &Databases) {
+    let store = on.store().await;
+    let (often, seldom) = (found("often", 9), found("seldom", 3));
+    store.save_gaps(&[often.clone(), seldom.clone()], &[], at(MONDAY)).await.unwrap();
+    store.record_gap_failure(&often.id(), "the model refused").await.unwrap();
+    let open = store.open_gaps().await.unwrap().items;
+    let subjects: Vec<&str> = open.iter().map(|gap| gap.subject.as_str()).collect();
+    assert_eq!(subjects, ["seldom", "often"]);
+    assert_eq!((open[1].attempts, open[1].last_fault.as_deref()), (1, Some("the model refused")));
+}
+
+async fn rows_of_others_are_skipped_and_counted(on: &Databases) {
+    let store = on.store().await;
+    store.save_gaps(&[found("bash", 3), found("read", 4)], &[], at(MONDAY)).await.unwrap();
+    execute(&store, "UPDATE skill_gaps SET evidence_json = 'x' WHERE subject = 'bash'").await;
+    let gaps = store.gaps(None, 10).await.unwrap();
+    assert_eq!((gaps.items.len(), gaps.unreadable), (1, 1));
+}
+
+async fn whatever_evidence_says_it_is_read_again(on: &Databases) {
+    let store = on.store().await;
+    let mut gap = found("bash", 3);
+    // A NUL, which PostgreSQL cannot store, and its JSON escape.
+    gap.evidence[0].session_id = format!("s\0{}", "x".repeat(5000));
+    gap.evidence[0].words = r#"tail \u0000 and " and \"#.to_owned();
+    store.save_gaps(std::slice::from_ref(&gap), &[], at(MONDAY)).await.unwrap();
+    let kept = store.gap(&gap.id()).await.unwrap().unwrap().evidence;
+    assert_eq!(kept[0].words, gap.evidence[0].words);
+    assert!(kept[0].session_id.len() < 600 && !kept[0].session_id.contains('\0'));
+}
+
+async fn only_a_closed_gap_opens_again(on: &Databases) {
+    let store = on.store().await;
+    let gap = found("bash", 3);
+    store.save_gaps(std::slice::from_ref(&gap), &[], at(MONDAY)).await.unwrap();
+    // Dismissed by a user during gap detection.
+    execute(&store, "UPDATE skill_gaps SET status = 'dismissed'").await;
+    store.save_gaps(std::slice::from_ref(&gap), &[gap.id()], at(TUESDAY)).await.unwrap();
+    assert_eq!(store.gap(&gap.id()).await.unwrap().unwrap().status, GapStatus::Dismissed);
 }

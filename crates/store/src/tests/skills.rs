@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::{NewSkill, SkillRecord, SkillRecordCounts, SkillRef};
-use selftest_grading::improve::disabling::ChangeReason;
-use selftest_grading::improve::effectiveness::ExecutionCounts;
+use selftest_grading::improve::effectiveness::{ChangeReason, ExecutionCounts};
 use selftest_grading::improve::skill::{
     AuditAction, AuditEntry, ExecutionStatus, SkillExecution, SkillStatus, SkillVersion,
     UserReaction,

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use clap::{ArgGroup, Subcommand, ValueEnum};
 use selftest_app::{AppError, Project};
 use selftest_grading::improve::skill::{SkillChange, SkillVersion};
-use selftest_grading::report::skills;
+use selftest_grading::report::improvement;
 use selftest_service::grader::skills::SkillTracker;
 use selftest_store::Store;
 use selftest_text::redact::Redactor;
@@ -224,7 +224,7 @@ async fn list(setup: &Setup) -> Result<Exit, AppError> {
              `selftest improve skills record --from-sessions` those that recorded sessions used\n",
         );
     } else {
-        print(&skills::table(&rows))?;
+        print(&improvement::table(&rows))?;
     }
     Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })
 }
@@ -239,7 +239,7 @@ async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, AppError> {
     if setup.json {
         print(&format!("{:#}\n", json!({ "scores": scores, "disabled": disabled })))?;
     } else {
-        print(&skills::scores(&scores, &disabled))?;
+        print(&improvement::scores(&scores, &disabled))?;
     }
     for fault in disabled.iter().flat_map(|one| &one.refresh_faults) {
         eprint(&format!("warning: {fault}\n"));
@@ -260,7 +260,7 @@ async fn history(setup: &Setup, name: &str) -> Result<Exit, AppError> {
     if setup.json {
         print(&format!("{:#}\n", json!({ "versions": versions, "audit": audit })))?;
     } else {
-        print(&skills::history(&versions, &audit))?;
+        print(&improvement::history(&versions, &audit))?;
     }
     Ok(Exit::Passed)
 }
@@ -270,7 +270,7 @@ fn show(setup: &Setup, change: &SkillChange) -> Result<Exit, AppError> {
     if setup.json {
         print(&format!("{:#}\n", json!(change)))?;
     } else {
-        print(&skills::change(change))?;
+        print(&improvement::change(change))?;
     }
     for fault in &change.refresh_faults {
         eprint(&format!("warning: {fault}\n"));

@@ -13,8 +13,7 @@ use selftest_harness::skill_test::{SkillRule, SkillTestOptions};
 use selftest_reports::TerminalStyle;
 use selftest_reports::skill_test::{self, SkillTestOutcome, SkillTestReport};
 
-use crate::args::run::LimitArgs;
-use crate::args::{GlobalArgs, TrialArgs};
+use crate::args::{GlobalArgs, LimitArgs, TrialArgs};
 use crate::exit::Exit;
 use crate::ui;
 use crate::ui::{eprint, print};
@@ -154,6 +153,7 @@ pub(super) async fn execute(
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
+    // Before the trials: a path that cannot be written is found now and not after an hour.
     let files = open_files(&project, &told.report)?;
     let test = SkillTest::prepare(&project, &resolved, settings, told.resume.as_deref()).await?;
     if told.dry_run {
@@ -166,6 +166,7 @@ pub(super) async fn execute(
     for (file, path) in files {
         let text = render(&report, file.kind, &told.comment_key)?;
         if let Err(error) = std::fs::write(&path, text) {
+            // The remaining files are written all the same.
             faults.push(format!("cannot write {}: {error}", path.display()));
         }
     }
@@ -220,6 +221,7 @@ fn open_files<'a>(
         let path = project.path(&file.path);
         let folder = path.parent().unwrap_or(Path::new("."));
         let opened = std::fs::create_dir_all(folder).and_then(|()| {
+            // Appending leaves an earlier report as it is until the new one is written.
             std::fs::OpenOptions::new().append(true).create(true).open(&path).map(drop)
         });
         opened.map_err(|error| {

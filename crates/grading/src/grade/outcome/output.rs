@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
+use super::TestCounts;
 use super::runners::{RunnerOutput, could_not_run};
-use super::state::TestCounts;
 use crate::english;
 
 /// Exit status of a command, as far as it reveals the result of the check.

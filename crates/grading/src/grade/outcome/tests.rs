@@ -1,9 +1,9 @@
 //! Outcomes of sessions made by hand: what decides, and what does not.
 
+use super::super::grade_settings::GradeWeights;
 use super::*;
 use crate::grade::GradeRecord;
 use crate::grade::heuristic::{GradingContext, GradingResult, RuleGrader};
-use crate::grade::weights::GradeWeights;
 use selftest_sessions::{
     Event, EventMark, EventOrigin, EventRole, SessionHead, SessionSink as _, Text, ToolCall,
     ToolOutcome, ToolResult,

@@ -6,12 +6,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::authorship::{CreatedFiles, ForeignEdit, base_name, foreign_edit};
 use super::command::{
     CommandStep, ShellCheck, ShellCheckKind, affects_tests, ends_with_search, parse_steps,
     says_nothing_found,
 };
-use super::created::{CreatedFiles, base_name};
-use super::foreign_edit::{ForeignEdit, foreign_edit};
 use super::output::{self, CheckExit, CheckVerdict};
 use super::runners::RunnerOutput;
 use super::tools::{ToolEffect, tool_effect};
@@ -20,9 +19,9 @@ use super::{
     TestCounts, TestScope,
 };
 use crate::english;
-use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
-use crate::grade::final_message::{FinalMessage, RedactedMessage};
+use crate::grade::rule_scores;
+use crate::grade::tally::{FinalMessage, RedactedMessage};
 use crate::signal::{self, AgentTurn, Objection, RequestWords};
 use selftest_sessions::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, ToolResult};
 
@@ -688,9 +687,9 @@ fn is_refused_by_person(result: &ToolResult<'_>) -> bool {
 
 /// Returns the agent's final claim that the task is done.
 fn final_claim(response: &FinalMessage, shown: &RedactedMessage<'_>) -> Option<OutcomeEvidence> {
-    let at = completion::find_unnegated(response.text(), &CLAIM)?.start();
+    let at = rule_scores::find_unnegated(response.text(), &CLAIM)?.start();
     let words =
-        completion::find_excerpt(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
+        rule_scores::find_excerpt(shown.text(), &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
     let event = response.event_at(at)?;
     Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
 }

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::prompt::built_in_template;
-use super::reading::schema_in_prompt;
+use super::built_in_template;
+use super::grade::schema_in_prompt;
 use super::*;
 use crate::grade::QualityGrade;
 use selftest_models::fence::FenceNonce;
@@ -33,7 +33,7 @@ fn a_changed_rubric_has_a_new_version() {
         Some(found.as_str()),
         "prompts/{TEMPLATE}, the anchors or the schema have changed. Grades by the old rubric must \
          not be mixed with those by the new one: raise RUBRIC_VERSION in \
-         src/grade/quality/rubric.rs and add ({}, \"{found}\") to RUBRIC_DIGESTS here. Only where \
+         src/grade/quality/mod.rs and add ({}, \"{found}\") to RUBRIC_DIGESTS here. Only where \
          version {RUBRIC_VERSION} was never released may its digest be replaced instead.",
         RUBRIC_VERSION + 1,
     );

@@ -1,13 +1,78 @@
 //! Score of a reflection: 1.0 minus the deductions of its issues
 //! (docs/spec/reflections.md#scoring).
+//!
+//! The specification requires the summary to align with the goal, but does not define a measure.
+//! Here it is the share of the goal's words that the summary uses.
 
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+use utoipa::ToSchema;
 
-use super::alignment::GoalAlignment;
 use super::document::Reflection;
-use super::issue::{IssueCode, ReflectionIssue};
 use super::rules::AgentRules;
 use selftest_stats::score::{Score, Threshold};
+
+/// A kind of issue with a reflection. The names are stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum IssueCode {
+    /// The document does not match the expected schema.
+    SchemaMismatch,
+    /// The confidence is below the minimum.
+    LowConfidence,
+    /// There is no confidence between 0 and 1. Deducts nothing by itself, since no number is made
+    /// up.
+    ConfidenceMissing,
+    /// No tag refers to a loop.
+    LoopTagMissing,
+    /// There is no goal to compare the summary with. Deducts nothing by itself.
+    GoalMissing,
+    /// The summary does not align with the goal.
+    GoalMisaligned,
+    /// The summary is too brief.
+    SummaryTooBrief,
+    /// The summary is excessively verbose.
+    SummaryTooLong,
+}
+
+selftest_text::named!(IssueCode);
+
+impl IssueCode {
+    /// Returns the deduction from a score of 1.0 in hundredths, so that sums are exact.
+    pub const fn hundredths(self) -> u8 {
+        match self {
+            IssueCode::SchemaMismatch => 30,
+            IssueCode::LowConfidence => 20,
+            IssueCode::LoopTagMissing | IssueCode::SummaryTooBrief => 10,
+            IssueCode::GoalMisaligned => 15,
+            IssueCode::SummaryTooLong => 5,
+            IssueCode::ConfidenceMissing | IssueCode::GoalMissing => 0,
+        }
+    }
+}
+
+/// An issue with a reflection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReflectionIssue {
+    /// Kind of issue.
+    pub code: IssueCode,
+    /// Description on one line. Parts of it may be untrusted.
+    pub text: String,
+    /// Deduction from the score; 0 if the specification deducts nothing.
+    pub deduction: f64,
+}
+
+impl ReflectionIssue {
+    /// Creates an issue with the deduction of its code.
+    pub fn new(code: IssueCode, text: impl Into<String>) -> Self {
+        Self { code, text: text.into(), deduction: f64::from(code.hundredths()) / 100.0 }
+    }
+}
 
 /// Grade of a reflection.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,4 +165,106 @@ fn length_issue(summary: &str, rules: &AgentRules) -> Option<ReflectionIssue> {
         return None;
     };
     Some(ReflectionIssue::new(code, format!("the summary has {count} characters, {limit}")))
+}
+
+/// The stopwords of docs/spec/skills-and-signals.md#repetition, and other words that any two texts
+/// share.
+const STOPWORDS: [&str; 55] = [
+    "the", "a", "an", "is", "was", "are", "were", "do", "does", "did", "can", "could", "would",
+    "should", "please", "just", "me", "my", "i", //
+    "about", "all", "and", "as", "at", "be", "been", "but", "by", "for", "from", "had", "has",
+    "have", "if", "in", "into", "it", "its", "no", "not", "of", "on", "or", "our", "so", "than",
+    "that", "then", "this", "to", "we", "will", "with", "you", "your",
+];
+
+/// Number of the goal's words used by a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GoalAlignment {
+    pub(super) used: usize,
+    /// Number of distinct words in the goal; at least 1.
+    pub(super) of: usize,
+}
+
+impl GoalAlignment {
+    /// Compares goal and summary. Returns `None` if the goal has no comparable words.
+    pub(super) fn measure(goal: &str, summary: &str) -> Option<Self> {
+        let (goal, summary) = (stems(goal), stems(summary));
+        let used = goal.intersection(&summary).count();
+        (!goal.is_empty()).then_some(Self { used, of: goal.len() })
+    }
+
+    /// Returns `used / of`, 0.0 to 1.0.
+    #[expect(clippy::cast_precision_loss, reason = "word counts are far below 2^52")]
+    pub(super) fn share(self) -> f64 {
+        self.used as f64 / self.of as f64
+    }
+}
+
+fn stems(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    words.filter(|word| !word.is_empty() && !STOPWORDS.contains(&word.as_str())).map(stem).collect()
+}
+
+/// Strips the endings of English plurals and tenses, so that "retries" matches "retry" and "cached"
+/// matches "caching". The result need not be a word.
+fn stem(mut word: String) -> String {
+    /// Minimum number of characters left after removing an ending.
+    const MIN_CHARS: usize = 3;
+    let is_plural = word.ends_with('s') && !word.ends_with("ss");
+    // The plural first, since it stands behind the other endings.
+    let endings = [("s", is_plural), ("ing", true), ("ed", true), ("e", true)];
+    for (ending, may_go) in endings {
+        // The endings are ASCII: their bytes are their characters.
+        if may_go && word.ends_with(ending) && word.chars().count() >= MIN_CHARS + ending.len() {
+            word.truncate(word.len() - ending.len());
+        }
+    }
+    // By now `retries` is `retri`.
+    if word.ends_with('y') {
+        word.pop();
+        word.push('i');
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(goal: &str, summary: &str) -> Option<(usize, usize)> {
+        GoalAlignment::measure(goal, summary).map(|GoalAlignment { used, of }| (used, of))
+    }
+
+    /// docs/spec/reflections.md#criteria, goal alignment: how it is measured here.
+    #[test]
+    fn words_count_in_any_form_and_order() {
+        let goal = "Add retries to the HTTP client for flaky servers";
+        let summary = "The client of the HTTP layer retried; flaky server answers were added.";
+        assert_eq!(counts(goal, summary), Some((6, 6)));
+        assert_eq!(counts("cache the page", "Caching of pages"), Some((2, 2)));
+        assert_eq!(counts("Cache, cache, CACHE!", "cached"), Some((1, 1)));
+        assert_eq!(counts("access", "process"), Some((0, 1)));
+    }
+
+    #[test]
+    fn words_that_any_text_has_do_not_count() {
+        assert_eq!(counts("to be or not to be", "to be with you"), None);
+        assert_eq!(counts("Please do it!", "done"), None);
+        assert_eq!(counts("", "anything"), None);
+        assert_eq!(counts("the login page", ""), Some((0, 2)));
+        assert_eq!(counts("fix the login page", "it is the one for all of us"), Some((0, 3)));
+    }
+
+    #[test]
+    fn the_length_of_the_summary_does_not_count() {
+        let long = "the login works ".repeat(100) + "and many other things ".repeat(500).as_str();
+        assert_eq!(counts("fix the login", &long), Some((1, 2)));
+    }
+
+    #[test]
+    fn other_scripts_are_compared_word_by_word() {
+        assert_eq!(counts("исправить вход", "вход работает"), Some((1, 2)));
+        assert_eq!(stem("s".to_owned()), "s");
+        assert_eq!(stem("éés".to_owned()), "éés");
+    }
 }

@@ -1,13 +1,11 @@
-//! Splits a text of a session into prose, code, diffs and placeholders for images.
-//!
-//! The resulting texts are sanitized: characters that hide or reorder text are replaced by their
-//! code points.
+//! Splits a text of a session into prose, code, diffs and placeholders for images. Diffs of two
+//! texts are made here; patches passed to a tool are only parsed, never applied.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
+use similar::{ChangeTag, TextDiff};
 
-use super::diff::{self, DiffLine};
 use selftest_text::escape::{block, terminal};
 
 /// Maximum length in bytes of a name or a line.
@@ -69,7 +67,7 @@ pub enum TextPart {
 }
 
 fn code(label: &str, text: &str, limit: usize) -> TextPart {
-    diff::parse_patch(text).map_or_else(
+    parse_patch(text).map_or_else(
         || TextPart::Code { label: terminal(label, MAX_LINE), text: block(text, limit) },
         |lines| sanitized_diff(lines, limit),
     )
@@ -79,6 +77,7 @@ fn code(label: &str, text: &str, limit: usize) -> TextPart {
 fn sanitized_diff(lines: Vec<DiffLine>, limit: usize) -> TextPart {
     let mut left = limit;
     let lines = lines.into_iter().map_while(|line| {
+        // The diff ends at the first line without room: later ones would look adjacent to it.
         left = left.checked_sub(line.text.len() + 1)?;
         Some(DiffLine { text: block(&line.text, limit), ..line })
     });
@@ -181,6 +180,7 @@ pub fn argument_parts(arguments: &str, limit: usize) -> (String, Vec<TextPart>) 
         return (terminal(arguments, 120), parts);
     };
     let brief = SUMMARY_ARGUMENTS.iter().find_map(|name| fields.get(*name)).map(value_text);
+    // The one argument of an unknown tool says what it does; of several none is preferred.
     let brief = brief.unwrap_or_else(|| match fields.values().next() {
         Some(first) if fields.len() == 1 => value_text(first),
         Some(_) => arguments.to_owned(),
@@ -192,7 +192,7 @@ pub fn argument_parts(arguments: &str, limit: usize) -> (String, Vec<TextPart>) 
         match changed {
             Some((old, new)) if name == old => {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or("");
-                parts.push(sanitized_diff(diff::diff_texts(text(old), text(new)), limit));
+                parts.push(sanitized_diff(diff_texts(text(old), text(new)), limit));
             }
             // Already part of the diff with the old text.
             Some((_, new)) if name == new => {}
@@ -216,7 +216,7 @@ fn field_parts(name: &str, value: &Value, limit: usize) -> Vec<TextPart> {
         let diffs = edits.filter_map(|edit| {
             let (old, new) = edit_fields(edit)?;
             let text = |name: &str| edit.get(name).and_then(Value::as_str).unwrap_or("");
-            Some(sanitized_diff(diff::diff_texts(text(old), text(new)), limit))
+            Some(sanitized_diff(diff_texts(text(old), text(new)), limit))
         });
         return diffs.collect();
     }
@@ -240,10 +240,105 @@ fn value_text(value: &Value) -> String {
     }
 }
 
+/// Maximum number of lines in either text for a comparison. Longer texts are shown as fully removed
+/// and fully added.
+const MAX_LINES: usize = 400;
+
+/// Kind of a line in a diff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffLineKind {
+    /// The line is in both texts.
+    Unchanged,
+    /// The line was added.
+    Added,
+    /// The line was removed.
+    Removed,
+    /// A header that gives the position of the following lines.
+    Header,
+}
+
+impl DiffLineKind {
+    /// Returns the CSS class of the line.
+    pub fn class(self) -> &'static str {
+        match self {
+            DiffLineKind::Unchanged => "kept",
+            DiffLineKind::Added => "added",
+            DiffLineKind::Removed => "removed",
+            DiffLineKind::Header => "place",
+        }
+    }
+
+    /// Returns the prefix of the line.
+    pub fn sign(self) -> &'static str {
+        match self {
+            DiffLineKind::Unchanged => "  ",
+            DiffLineKind::Added => "+ ",
+            DiffLineKind::Removed => "- ",
+            DiffLineKind::Header => "",
+        }
+    }
+}
+
+/// A line of a diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiffLine {
+    /// Kind of the line.
+    pub change: DiffLineKind,
+    /// Text without its prefix.
+    pub text: String,
+}
+
+fn line(change: DiffLineKind, text: &str) -> DiffLine {
+    DiffLine { change, text: text.trim_end_matches(['\n', '\r']).to_owned() }
+}
+
+/// Returns the line diff between two texts.
+pub fn diff_texts(old: &str, new: &str) -> Vec<DiffLine> {
+    // The time of a diff grows with the product of both lengths.
+    if old.lines().count().max(new.lines().count()) > MAX_LINES {
+        let removed = old.lines().map(|text| line(DiffLineKind::Removed, text));
+        return removed.chain(new.lines().map(|text| line(DiffLineKind::Added, text))).collect();
+    }
+    let diff = TextDiff::from_lines(old, new);
+    let changes = diff.iter_all_changes().map(|change| {
+        let kind = match change.tag() {
+            ChangeTag::Equal => DiffLineKind::Unchanged,
+            ChangeTag::Insert => DiffLineKind::Added,
+            ChangeTag::Delete => DiffLineKind::Removed,
+        };
+        line(kind, change.value())
+    });
+    changes.collect()
+}
+
+/// Parses a patch, either a unified diff or input for `apply_patch`. Returns `None` if the text is
+/// not a patch.
+pub fn parse_patch(text: &str) -> Option<Vec<DiffLine>> {
+    let begins_line = |start: &str| text.starts_with(start) || text.contains(&format!("\n{start}"));
+    // All three, because a Markdown list or a YAML document also has lines with `---` or `-`.
+    let is_unified = begins_line("--- ") && begins_line("+++ ") && begins_line("@@ ");
+    if !is_unified && !begins_line("*** Begin Patch") {
+        return None;
+    }
+    let lines = text.lines().map(|text| match text.as_bytes().first() {
+        _ if ["+++ ", "--- ", "@@", "*** ", "diff ", "index "]
+            .iter()
+            .any(|start| text.starts_with(start)) =>
+        {
+            line(DiffLineKind::Header, text)
+        }
+        // The signs are ASCII, so byte 1 is a character boundary.
+        Some(b'+') => line(DiffLineKind::Added, &text[1..]),
+        Some(b'-') => line(DiffLineKind::Removed, &text[1..]),
+        Some(b' ') => line(DiffLineKind::Unchanged, &text[1..]),
+        _ => line(DiffLineKind::Unchanged, text),
+    });
+    Some(lines.collect())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::session::diff::DiffLineKind;
+    use super::{DiffLineKind, *};
 
     #[test]
     fn words_code_and_images_are_told_apart() {
@@ -303,5 +398,32 @@ mod tests {
         let long = format!("--- a\n+++ b\n@@ -1 +1 @@\n{}", "+line\n".repeat(10_000));
         let [TextPart::Diff(lines)] = &result_parts(&long, 1000)[..] else { panic!() };
         assert!(lines.len() < 300, "{}", lines.len());
+    }
+
+    fn shown(lines: &[DiffLine]) -> Vec<String> {
+        lines.iter().map(|line| format!("{}{}", line.change.sign(), line.text)).collect()
+    }
+
+    #[test]
+    fn two_texts_are_compared_line_by_line() {
+        let lines = diff_texts("a\nb\nc\n", "a\nB\nc\nd");
+        assert_eq!(shown(&lines), ["  a", "- b", "+ B", "  c", "+ d"]);
+        let long = "x\n".repeat(MAX_LINES + 1);
+        let lines = diff_texts(&long, "y");
+        assert_eq!(lines.len(), MAX_LINES + 2);
+        assert_eq!(lines.last().unwrap().change, DiffLineKind::Added);
+    }
+
+    #[test]
+    fn patches_are_known_and_other_text_is_none() {
+        let unified = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same";
+        let lines = parse_patch(unified).unwrap();
+        assert_eq!(shown(&lines[3..]), ["- old", "+ new", "  same"]);
+        assert!(lines[..3].iter().all(|line| line.change == DiffLineKind::Header));
+        let codex = "*** Begin Patch\n*** Update File: x\n@@\n-old\n+new\n*** End Patch";
+        assert_eq!(shown(&parse_patch(codex).unwrap())[3..5], ["- old", "+ new"]);
+        for text in ["", "- a list\n- of points", "--- a rule\n+++ alone"] {
+            assert_eq!(parse_patch(text), None, "{text}");
+        }
     }
 }

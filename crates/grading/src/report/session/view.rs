@@ -121,6 +121,7 @@ pub fn event_views(events: &[Event<'_>], showing: ViewOptions<'_>) -> Vec<Sessio
     let mut paired = CallResults::match_results(events);
     let mut all: Vec<SessionItem> = Vec::new();
     for event in events {
+        // An event whose results all stand at their calls has no view of its own.
         let Some(view) = event_view(event, &mut paired, showing, limit) else { continue };
         let is_subagent = event.origin == EventOrigin::Subagent;
         let is_target = showing.target.is_some_and(|target| view.contains_event(target));
@@ -147,6 +148,7 @@ pub fn event_views(events: &[Event<'_>], showing: ViewOptions<'_>) -> Vec<Sessio
 
 /// Returns the largest text limit at which the page stays below its maximum size.
 fn text_limit(events: &[Event<'_>]) -> usize {
+    // Markup is not counted: the limit keeps the page readable by a browser, and need not be exact.
     let size = |limit: usize| {
         let all = events.iter().flat_map(texts);
         all.map(|text| text.len().min(limit)).sum::<usize>()
@@ -228,6 +230,7 @@ fn event_view(
                 && of.results.first().is_some_and(|first| std::ptr::eq(first, *result));
             is_cut |= result.text.len().max(result.error.len()) > limit;
             let of_target = target == Some(of.number);
+            // The result's own event has no view, so that its anchor must be here.
             result_view(of, result, is_event, of_target, limit)
         });
         let (brief, parts) = text_parts::argument_parts(&call.arguments, limit);
@@ -270,11 +273,7 @@ fn result_view(
     is_open: bool,
     limit: usize,
 ) -> ResultView {
-    let mut words = result.text.clone();
-    // Do not repeat an error that is part of the output.
-    if !words.contains(result.error.as_str()) {
-        words.append(&result.error);
-    }
+    let words = result_words(result);
     let (outcome, class) = describe_outcome(result.outcome);
     ResultView {
         number: event.number,
@@ -287,6 +286,16 @@ fn result_view(
         parts: text_parts::result_parts(&words, limit),
         is_open,
     }
+}
+
+/// Returns the output of a tool with its error.
+pub(super) fn result_words<'e>(result: &ToolResult<'e>) -> Text<'e> {
+    let mut words = result.text.clone();
+    // Some agents state an error twice: in the output, and in a field of its own.
+    if !words.contains(result.error.as_str()) {
+        words.append(&result.error);
+    }
+    words
 }
 
 fn name(tool: &str) -> String {

@@ -108,6 +108,7 @@ pub fn p_value(found: &GroupDifference) -> String {
 /// Spells out the direction, because a leading sign would be escaped: it could start a list.
 fn direction(value: f64, places: usize, unit: &str) -> String {
     let size = format!("{:.places$}", value.abs());
+    // Rounded to nothing: "up 0 points" would contradict itself.
     if size.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
         return "none".to_owned();
     }
@@ -332,6 +333,7 @@ pub fn why(task: &ContradictedTask) -> String {
 
 /// Returns the last component of a folder's path; other names are unchanged.
 pub fn portion(name: &str) -> String {
+    // Projects are paths, of which the last part names them.
     let last = name.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
     one_line(last.filter(|last| !last.is_empty()).unwrap_or(name), 40)
 }
@@ -356,6 +358,7 @@ pub fn portion_cost(of: &CostSummary) -> String {
     let amount = format_money(of.amount, &of.currency);
     match (of.known, of.unpriced + of.without_tokens) {
         (0, 0) => ABSENT.to_owned(),
+        // A missing price is unknown and never 0.
         (0, _) => "unknown".to_owned(),
         (_, 0) => amount,
         _ => format!("at least {amount}"),

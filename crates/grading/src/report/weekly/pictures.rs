@@ -5,7 +5,7 @@ use askama::Template;
 use super::format;
 use crate::grade::patterns::ToolPattern;
 use crate::grade::{GradeSummary, Proportion, WeeklyReport};
-use crate::report::plot::{GridLine, PlotSeries, WeekLabel};
+use crate::report::{GridLine, PlotSeries, WeekLabel};
 use selftest_stats::plot::{PlotScale, column, number};
 use selftest_text::escape;
 use selftest_text::wording::plural;

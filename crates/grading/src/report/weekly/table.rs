@@ -51,6 +51,8 @@ impl<'a, T> TableColumn<'a, T> {
 fn table<T>(caption: &str, rows: &[&T], columns: Vec<TableColumn<'_, T>>) -> ReportTable {
     let spoken: Vec<TableColumn<'_, T>> = columns
         .into_iter()
+        // Owners read a column of zeros as a result, so an empty one is left out and a remark says
+        // so.
         .filter(|column| rows.iter().any(|row| (column.has_content)(row)))
         .collect();
     ReportTable {
@@ -222,7 +224,9 @@ fn split(
     portions: &TruncatedList<TaskPortion>,
 ) -> Option<ReportTable> {
     let rows: Vec<&TaskPortion> =
+        // A single task says nothing about its project, agent or model.
         portions.items.iter().filter(|portion| portion.tasks > 1).collect();
+    // A single row repeats the table of the week.
     if rows.is_empty() || portions.total() < 2 {
         return None;
     }

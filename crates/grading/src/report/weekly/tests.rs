@@ -4,8 +4,7 @@ use std::fs;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::files::index;
-use super::{coverage_text, errors_picture, render, summary_text, trend_picture, write};
+use super::{coverage_text, errors_picture, index, render, summary_text, trend_picture, write};
 use crate::grade::fixture::{hostile, two_months};
 use crate::grade::{
     AlertSettings, GradePatterns, GradeRecord, GradeSummary, ReportRules, ScanCoverage,

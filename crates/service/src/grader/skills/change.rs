@@ -8,8 +8,7 @@ use serde_json::json;
 
 use super::SkillTracker;
 use crate::grader::deliver::{receivers, send_all};
-use selftest_grading::improve::disabling::{ChangeReason, DisableRule};
-use selftest_grading::improve::effectiveness::Effectiveness;
+use selftest_grading::improve::effectiveness::{ChangeReason, DisableRule, Effectiveness};
 use selftest_grading::improve::skill::{
     AuditAction, AuditEntry, DisabledSkill, SkillChange, SkillScore, SkillStatus, SkillVersion,
 };
@@ -234,6 +233,8 @@ impl SkillTracker {
                 words: clip(&self.redactor.apply(words), MAX_WORDS),
             });
             let audit = audit_entry(id, AuditAction::RefreshFailed, words.collect(), actor);
+            // The change stands: a hook that failed is reported, which is no reason to take the
+            // change back.
             self.store().add_skill_audit(&audit).await?;
         }
         Ok(change)
@@ -241,6 +242,7 @@ impl SkillTracker {
 
     async fn notify_hook(&self, change: &SkillChange) -> Result<Vec<String>, StoreError> {
         let settings = &self.settings.refresh;
+        // Without a receiver the content is not loaded either.
         if settings.command.is_none() && settings.webhook.is_none() {
             return Ok(Vec::new());
         }

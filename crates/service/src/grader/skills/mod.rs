@@ -15,11 +15,10 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use selftest_grading::improve::effectiveness::Effectiveness;
+use selftest_grading::improve::skill;
 use selftest_grading::improve::skill::{
-    ExecutionStatus, SkillExecution, SkillScore, SkillVersion, UserReaction,
+    ExecutionStatus, SkillExecution, SkillScore, SkillSettings, SkillVersion, UserReaction,
 };
-use selftest_grading::improve::skill_settings::SkillSettings;
-use selftest_grading::improve::trend;
 use selftest_grading::signal::{MessageSignals, classify_signals};
 use selftest_store::{
     SkillDayCount, SkillRecord, SkillRecordCounts, SkillRef, SkillRequest, Store, StoreError,
@@ -84,7 +83,7 @@ impl SkillTracker {
 
     /// Counts executions by version and day, over the weeks of a trend that ends on `today`.
     pub async fn days(&self, today: Date) -> Result<Vec<SkillDayCount>, StoreError> {
-        let first = trend::first_day(today).to_zoned(TimeZone::UTC);
+        let first = skill::first_day(today).to_zoned(TimeZone::UTC);
         let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
         self.store.skill_days(self.user_id(), first).await
     }

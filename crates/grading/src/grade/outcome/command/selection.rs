@@ -324,6 +324,7 @@ pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
     let rest = words.get(1..).unwrap_or_default();
     match program {
         "go" => {
+            // Without a pattern `go test` runs one package, that of the current folder.
             !rest.iter().any(|word| matches!(&**word, "./..." | "..." | "all"))
                 || rest.iter().any(|word| {
                     let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
@@ -335,6 +336,7 @@ pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
             // `python -m pytest …`, `python manage.py test …`
             match rest.iter().position(|word| word == "-m") {
                 Some(at) => selects_part(rest.get(at + 1..).unwrap_or_default()),
+                // The script after Python's own flags is looked up like a program.
                 None => match rest.iter().position(|word| !word.starts_with('-')) {
                     Some(at) => selects_part(&rest[at..]),
                     None => false,
@@ -347,6 +349,7 @@ pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
                 || word.starts_with("--test-name")
                 || word.starts_with("--test-only")
         }),
+        // The script is the first argument; what follows goes to it.
         "bash" | "sh" | "zsh" => rest.len() > 1,
         "php" => selects_part(rest),
         name => match RUNNERS.iter().find(|runner| runner.programs.contains(&name)) {
@@ -369,6 +372,7 @@ impl RunnerArguments {
                 return true;
             }
             if self.with_values.contains(&flag) {
+                // `--config=x` has its value in the same word, `--config x` in the next.
                 if value.is_none() {
                     rest.next();
                 }
@@ -385,6 +389,8 @@ impl RunnerArguments {
                 return true;
             }
             let is_plain =
+                // `+nightly` of cargo chooses a toolchain, and a bare number is the value of a flag
+                // such as `-j`.
                 !word.starts_with(['-', '+']) && !is_number(word) && !super::is_assignment(word);
             if is_plain && !self.verbs.contains(&word) && !is_whole(word) {
                 return true;
@@ -410,6 +416,7 @@ fn package_script_selects_part(words: &[Cow<'_, str>]) -> bool {
         }
         match word {
             "run" | "run-script" | "task" | "exec" | "--" if !is_named => {}
+            // The folder of a package has its whole suite.
             "--prefix" | "--cwd" | "-C" | "--dir" => {
                 words.next();
             }
@@ -481,6 +488,7 @@ pub(super) fn check_targets(words: &[Cow<'_, str>]) -> Vec<String> {
             })
     };
     let path = |word: &Cow<'_, str>| word.split("::").next().unwrap_or(word).to_owned();
+    // A script in the project may be a test that the agent wrote; a wrapper of a runner is not.
     let own = words.first().filter(|word| word.contains('/') || word.ends_with(super::SCRIPT));
     let own = own.filter(|word| !KNOWN_WRAPPERS.contains(&base_name(word)));
     let files = words.iter().skip(1).filter(is_file);

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::{RunnerFamily, RunnerOutput, count_words, named_count, number, sum};
 use crate::english;
-use crate::grade::outcome::state::TestCounts;
+use crate::grade::outcome::TestCounts;
 
 pub(super) const FAMILY: RunnerFamily =
     RunnerFamily { programs: &["phpunit", "pest", "composer", "php", "artisan"], read };
