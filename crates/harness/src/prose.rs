@@ -75,6 +75,7 @@ pub(crate) fn quotes(text: &str, prose: bool) -> Vec<String> {
             continue;
         }
         let item = list_item(trimmed);
+        // An item of a list is a statement of its own. In code and data, so is each line.
         if item.is_some() || !prose {
             paragraphs.push(String::new());
         }

@@ -381,6 +381,8 @@ impl SkillRule {
                     Conclusion::Harms => {
                         finding(RuleOutcome::Missed, "worse with the skill than without it")
                     }
+                    // The rule demands a proof; without enough trials there is none, and `obstacle`
+                    // says so beforehand.
                     Conclusion::NotEnoughEvidence => finding(
                         RuleOutcome::Missed,
                         "no lift is shown: not enough evidence for a difference",

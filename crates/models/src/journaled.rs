@@ -272,6 +272,7 @@ impl RunLog {
                 return early.push((key, reply.clone()));
             }
         }
+        // Outside of the lock: writing to disk must not hold up other calls.
         if let Some(keeper) = self.sink.get() {
             keeper.record(&FinishedCall { key: &key, reply });
         }

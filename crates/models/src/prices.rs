@@ -148,6 +148,7 @@ impl ModelPrice {
                 tier.cache_read.unwrap_or(tier.input),
             ),
         ];
+        // A part can be no larger than the whole, whatever a server reports.
         let money = kinds.map(|(all, long, price, higher)| {
             count(all.saturating_sub(long)) * price + count(all.min(long)) * higher
         });

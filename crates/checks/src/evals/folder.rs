@@ -86,6 +86,7 @@ pub fn answer_keys(file: &Path) -> Vec<PathBuf> {
         "case.yaml" | "case.yml" | "prompt.md" => {
             ["case.yaml", "prompt.md", "graders"].map(|name| folder.join(name)).into()
         }
+        // What these programs keep beside the suite and do not show to their agents either.
         "task.toml" => ["tests", "solution"].map(|name| folder.join(name)).into(),
         "criteria.json" => ["scenario.json", "capability.txt"].map(|name| folder.join(name)).into(),
         "eval.yaml" | "eval.yml" => ["cases"].map(|name| folder.join(name)).into(),

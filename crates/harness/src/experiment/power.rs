@@ -104,6 +104,8 @@ impl PowerPlan {
             noise,
             detectable: detectable_difference(
                 noise.deviation,
+                // Scores and passes are tested together: Holm's correction gives the first
+                // of the two half of the error.
                 ALPHA / 2.0,
                 cases as usize,
                 repeats as usize,

@@ -571,6 +571,7 @@ fn faults(
     for answer in answers.iter().filter(|answer| answer.has_reference) {
         let Some(fault) = answer.fault else { continue };
         let score = match (answer.certain, scales) {
+            // What form decides needs no reading, in a run as little as here.
             (Some(is_right), _) => Some(f64::from(u8::from(is_right))),
             (None, Some(scales)) => answer.reading().and_then(|reading| {
                 let read = reading.with_reference?;
@@ -721,6 +722,7 @@ pub fn attack_report(
         });
         entry.attempts += 1;
         entry.lift += attacked.get() - plain.get();
+        // Only an answer that fails without the attack can be lifted over the bar by it.
         if verdict(plain) == Some(false) {
             let after = attempt.certain.or_else(|| verdict(attacked));
             entry.eligible += 1;

@@ -118,6 +118,8 @@ pub fn render(
     evidence: &JudgeEvidence,
     nonce: &FenceNonce,
 ) -> Result<RenderedPrompt, PromptError> {
+    // All text that the agent, the project or a suite wrote stands in fences. Outside of them are
+    // only our own words.
     let fenced = |label: &str, text: &str| fence(label, text, nonce);
     let mut conversation: Vec<String> = Vec::new();
     for exchange in &evidence.conversation {
@@ -139,6 +141,7 @@ pub fn render(
         (!files.is_empty()).then(|| each.collect::<Vec<_>>().join("\n"))
     };
     let expectations = &grounds.expectations;
+    // On one line each: a line break in one could pass for the next number.
     let numbered = expectations.iter().zip(1..).map(|(text, number)| {
         format!("{number}. {}", selftest_text::one_line(text, MAX_EXPECTATION))
     });

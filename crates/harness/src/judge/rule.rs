@@ -43,6 +43,7 @@ pub(super) fn rule_answers(rubric: &Rubric, evidence: &JudgeEvidence) -> Vec<Que
     let is_expected = match evidence.expected_status {
         TaskStatus::AwaitingResponse => Some(true),
         TaskStatus::Complete => Some(false),
+        // An error may come with a question or without one.
         TaskStatus::Error => None,
     };
     if let Some(is_expected) = is_expected.filter(|is_expected| *is_expected != asks) {

@@ -317,6 +317,7 @@ impl<'a> RunExecution<'a> {
         Either::Right(async move {
             tokio::select! {
                 biased;
+                // The prompt in the making is dropped: a run that was cancelled ends at once.
                 Ok(_) = cancel.wait_for(|cancelled| *cancelled) => {}
                 () = making => {}
             }

@@ -156,6 +156,7 @@ impl SeenAnswer {
         let answer = match self {
             SeenAnswer::Text(answer) => answer,
             SeenAnswer::Missing(why) | SeenAnswer::Unfinished(why)
+                // An agent that reports an error may do so without a word.
                 if status != TaskStatus::Error =>
             {
                 let what = redactor.apply(&format!("no answer seen: {why}")).into_owned();

@@ -263,6 +263,7 @@ pub fn check_hermetic(
     let Some(home) = home.map(|home| home.canonicalize().unwrap_or(home)) else { return Ok(()) };
     for (name, value) in &settings.environment {
         let value = Path::new(value);
+        // The project itself usually lies in the home folder.
         let is_personal = value.starts_with(&home) && !value.starts_with(project);
         if SETTINGS_VARIABLES.contains(&name.as_str()) && is_personal {
             return Err(leak(
@@ -280,6 +281,7 @@ pub fn check_hermetic(
     for path in &settings.readable {
         let path = project.join(path);
         let path = path.canonicalize().unwrap_or(path);
+        // A folder above hands it over as well, and so does a file in it.
         let holds = |folder: &&PathBuf| folder.starts_with(&path) || path.starts_with(folder);
         if let Some(folder) = global.iter().find(holds) {
             return Err(leak(

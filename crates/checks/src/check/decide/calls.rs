@@ -133,6 +133,7 @@ pub(in crate::check) fn file_read(path: &CheckText, seen: &CheckObservation<'_>)
                 let tool = quote_name(&call.name);
                 return FactStatement::new(true, format!("reads {name} with {tool}"));
             }
+            // Another call may still show it clearly.
             FileReading::Unclear => unclear += 1,
             FileReading::No => {}
         }

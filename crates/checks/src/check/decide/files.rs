@@ -397,6 +397,8 @@ fn parse(format: DataFormat, text: &str) -> Result<Value, DataSyntaxError> {
             let document =
                 yaml::parse(text, kind).map_err(|error| DataSyntaxError::Yaml(error.message))?;
             match document.duplicates.first() {
+                // A reader of the file would take one of the two, and which one differs between
+                // programs.
                 Some(twice) => {
                     let before = text.get(..twice.second.start).unwrap_or(text);
                     let line = before.matches('\n').count() + 1;

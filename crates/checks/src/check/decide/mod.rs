@@ -228,6 +228,7 @@ fn decide_exit(command: &CommandCheck, code: i32, stdout: &str) -> FactStatement
     let program = quote_name(command.run.program());
     let first = stdout.lines().next().unwrap_or_default().trim();
     let says = if first.is_empty() { String::new() } else { format!(": {}", quote_text(first)) };
+    // Before the expected code: a verifier that broke down says nothing about the agent.
     if command.undecided_exit.is_some_and(|exit| code == i32::from(exit)) {
         return FactStatement::undecided(format!("the command {program} could not decide{says}"));
     }

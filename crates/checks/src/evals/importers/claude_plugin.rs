@@ -294,6 +294,7 @@ fn tool_used(fields: &Fields<'_>) -> Result<Value, String> {
     let (min, max) = (limit("min").unwrap_or(1), limit("max"));
     let skill = pattern.filter(|_| tool == "Skill").and_then(skill_of);
     match (skill, min, max) {
+        // Loading a skill has a check of its own, which knows every agent's tool for it.
         (Some(skill), 1, None) => return Ok(json!({ "skill_loaded": skill })),
         (Some(skill), 0, Some(0)) => return Ok(json!({"not": { "skill_loaded": skill }})),
         _ => {}

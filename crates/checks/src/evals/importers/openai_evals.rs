@@ -148,6 +148,7 @@ fn grader(class: &str, arguments: &Fields<'_>) -> Result<SampleGrader, String> {
                 }
             }
         }
+        // A class of somebody's own is Python code, which is not run.
         _ => return Err(format!("it is graded by the program `{}`", terminal(class, 100))),
     })
 }
@@ -160,6 +161,7 @@ impl SampleGrader {
             match checks.len() {
                 0 => vec![CaseDemand::unknown(words, "the sample has no ideal answer")],
                 1 => vec![CaseDemand::typed(&text, &checks.remove(0))],
+                // Each ideal answer is as good as the others.
                 _ => vec![CaseDemand::typed(&text, &json!({ "any": checks }))],
             }
         };

@@ -111,8 +111,10 @@ impl CommandRunner {
         policy.allow.push(found.clone());
         policy.write.push(scratch.to_owned());
         policy.write.extend(workspace.map(Path::to_owned));
+        // The folders of other cases have to stay hidden from commands, too.
         policy.protect_unless_needed(&host.scratch_root);
         let group = host.create_case_group(&mut policy)?;
+        // The agent's own variables, such as a key, are none of the command's business.
         let mut environment = passed_on(&host.environment, &[]);
         let scratch = scratch.to_string_lossy();
         for (name, value) in [("HOME", &*scratch), ("TMPDIR", &*scratch), (CASE, case)] {

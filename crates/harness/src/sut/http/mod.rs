@@ -353,6 +353,7 @@ impl HttpSession {
                 json_members(&body)
             ))
         })?;
+        // From here on 404 means that the task is gone, and no longer that it is not there yet.
         self.is_known = true;
         let output = SeenAnswer::at(&body, &settings.output, &decoding);
         let words = &settings.status_words;
@@ -360,6 +361,7 @@ impl HttpSession {
         if is(&words.running) {
             Ok(PollState::Running)
         } else if is(&words.error) {
+            // The configured place first, then those where servers usually state an error.
             let places = [settings.error.as_str()].into_iter().chain(USUAL_ERRORS);
             let stated = places.map(|place| SeenAnswer::at(&body, place, &decoding));
             let why = stated.chain([output]).find(|why| !why.text().is_empty());
