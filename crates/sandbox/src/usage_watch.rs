@@ -428,4 +428,44 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+
+    /// Prints what watching adds to the start of a case; the numbers are in benches/README.md.
+    #[test]
+    #[ignore = "measures and asserts nothing"]
+    fn what_the_start_of_watching_costs() {
+        const TIMES: usize = 500;
+        let median = |work: &dyn Fn()| {
+            let mut times: Vec<Duration> = (0..TIMES)
+                .map(|_| {
+                    let started = Instant::now();
+                    work();
+                    started.elapsed()
+                })
+                .collect();
+            times.sort_unstable();
+            times[TIMES / 2]
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let large = tempfile::tempdir().unwrap();
+        for number in 0..10_000 {
+            fs::write(large.path().join(number.to_string()), "x").unwrap();
+        }
+        let policy = SandboxPolicy {
+            level: SandboxLevel::Full,
+            write: vec![folder.path().to_owned()],
+            ..SandboxPolicy::default()
+        };
+        println!(
+            "start of the thread: {:?}",
+            median(&|| drop(UsageWatch::start(&policy).unwrap()))
+        );
+        let pidfd = || {
+            let own = rustix::process::getpid();
+            rustix::process::pidfd_open(own, rustix::process::PidfdFlags::NONBLOCK).unwrap()
+        };
+        println!("descriptor of the harness: {:?}", median(&|| drop(pidfd())));
+        let walk = |folder: &Path| assert!(measured(folder).files <= 10_000);
+        println!("beside the case, first walk: {:?}", median(&|| walk(folder.path())));
+        println!("the same, 10,000 files: {:?}", median(&|| walk(large.path())));
+    }
 }

@@ -313,6 +313,27 @@ mod tests {
     }
 
     #[test]
+    fn addresses_mentions_and_markers_are_text() {
+        for (text, safe) in [
+            ("a@b.c", "a@\u{2060}b.c"),
+            ("www.e.x", "www.\u{2060}e.x"),
+            ("seeWwW.e.x", "seeWwW.\u{2060}e.x"),
+            ("ww.e.x w.w", "ww.e.x w.w"),
+            ("a: b:c", "a: b:c"),
+            ("12# x", "12# x"),
+            ("12- x", "12- x"),
+            ("1.5 x", "1.5 x"),
+            (". x", ". x"),
+            ("12)", "12\\)"),
+            ("-1", "\\-1"),
+        ] {
+            assert_eq!(inline(text, 80).as_str(), safe);
+        }
+        let comment = inline_in_comment("see #12 | x", 80);
+        assert_eq!(comment.as_str(), "see #\u{2060}12 &#124; x");
+    }
+
+    #[test]
     fn a_fence_outgrows_what_it_holds() {
         assert_eq!(fenced("a\n````\nb", 80).as_str(), "`````text\na\n````\nb\n`````");
         assert_eq!(fenced("", 80).as_str(), "```text\n\n```");

@@ -170,12 +170,11 @@ fn has_moved(moves: &[f64], flipped: usize) -> bool {
     let Some(mean) = selftest_stats::mean(moves) else { return false };
     let sizes: Vec<f64> = moves.iter().map(|shift| shift.abs()).collect();
     let distance = selftest_stats::mean(&sizes).unwrap_or(0.0);
-    let count = |above: bool| {
-        let found = moves.iter().filter(|shift| **shift != 0.0 && (**shift > 0.0) == above);
-        u32::try_from(found.count()).unwrap_or(u32::MAX)
-    };
+    let (up, down): (Vec<f64>, Vec<f64>) =
+        moves.iter().filter(|shift| **shift != 0.0).partition(|shift| shift.is_sign_positive());
+    let count = |moved: &[f64]| u32::try_from(moved.len()).unwrap_or(u32::MAX);
     // A chance of one in a hundred, so that noise is not taken for a move.
-    let is_shift = sign_test(count(true), count(false)) < 0.01 && mean.abs() >= SHIFTED;
+    let is_shift = sign_test(count(&up), count(&down)) < 0.01 && mean.abs() >= SHIFTED;
     #[expect(clippy::cast_precision_loss, reason = "counts of cases are far below 2^53")]
     let share = flipped as f64 / moves.len() as f64;
     is_shift || distance >= MOVED || (flipped >= 2 && share >= FLIPPED)
@@ -316,6 +315,9 @@ mod tests {
             "agent -0.08 [-0.33, +0.17]; judge 0.00 [0.00, 0.00] on 10 anchors; 3 cases not run: \
              server"
         );
+        let all_run = CaseShifts { not_run: Vec::new(), ..shifts.clone() };
+        let all_run = ChangeAttribution::of(&all_run, &[], true).unwrap();
+        assert!(all_run.sentence().ends_with("judge not measured: no anchors"), "{all_run:?}");
         let moved = ChangeAttribution::of(&shifts, &[anchor(0.8, 0.3); 10], true).unwrap();
         assert!(moved.sentence().starts_with("the judge moved: -0.50"), "{}", moved.sentence());
         let other = ChangeAttribution::of(&shifts, &[], false).unwrap();

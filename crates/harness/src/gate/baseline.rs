@@ -317,6 +317,41 @@ mod tests {
     }
 
     #[test]
+    fn trials_that_a_judge_decided_are_kept_by_the_same_judge_alone() {
+        let judge = |model: &str| JudgeIdentity {
+            model: model.into(),
+            weights: None,
+            method: None,
+            prompt_digest: None,
+            rubric_digest: "r".into(),
+        };
+        let of = |run: &str, judge: Option<JudgeIdentity>, judged| {
+            let mut found = Baseline { judge, ..baseline(run, &[(1, 0), (1, 0)]) };
+            found.cases[0].judged = judged;
+            found
+        };
+        let added = |now: Baseline, then: &Baseline| now.with_history_of(then).1;
+        let (a, b) = (Some(judge("a")), Some(judge("b")));
+        for (now, then, expected) in [(&a, &a, 2), (&None, &None, 2), (&a, &b, 1), (&a, &None, 1)] {
+            let (now, then) = (of("b", now.clone(), true), of("a", then.clone(), true));
+            assert_eq!(added(now, &then), expected);
+        }
+        // What no judge decides is comparable, whoever judges the rest.
+        assert_eq!(added(of("b", a, false), &of("a", b, false)), 2);
+    }
+
+    #[test]
+    fn a_file_of_another_version_says_so() {
+        for version in ["2", "0", "\"1\"", "null"] {
+            let text = format!("{{ \"schema_version\": {version}, \"more\": 1 }}");
+            let error = Baseline::read(&text).unwrap_err();
+            assert!(matches!(error, BaselineError::Version { .. }), "{version}: {error}");
+        }
+        let error = Baseline::read(r#"{ "schema_version": 1 }"#).unwrap_err();
+        assert!(matches!(error, BaselineError::Malformed(_)), "{error}");
+    }
+
+    #[test]
     fn what_makes_another_judge() {
         let judge = JudgeIdentity {
             model: "ollama/a".into(),

@@ -333,6 +333,8 @@ fn what_a_finding_counts() {
     ];
     assert_eq!(changes, expected, "worst first");
     assert_eq!(finding.removed, ["c"]);
+    let of_case = |id: &str| finding.of_case(id).map(|case| case.change);
+    assert_eq!((of_case("b"), of_case("e")), (Some(CaseChange::StillFailing), None));
     let first = &finding.cases[0];
     assert_eq!((first.passed, first.decided), (0, 1));
     assert_eq!((first.score_before, first.score), (Some(score(0.8)), Some(score(0.3))));
@@ -515,6 +517,11 @@ fn the_whole_is_weighed_by_the_trials_of_comparable_cases() {
         *case_without = case(&case_without.scenario.id.clone(), None);
     }
     assert!(gate.finding(&cases, &[]).pooled.is_none());
+    // What never passed cannot fail more often.
+    let mut known = gate.clone();
+    known.baseline.cases[5] = accepted("case-5", 0, 3);
+    let known = known.finding(&run(0), &[]).pooled.unwrap();
+    assert_eq!((known.cases, known.before), (5, TrialCounts { passed: 5, failed: 0 }));
     // Where the judge moved, only what no judge decides counts against the agent.
     let moved = vec![Anchor { scores: [0.9, 0.3], flipped: true }; 10];
     let charged = gate.finding(&run(6), &moved);

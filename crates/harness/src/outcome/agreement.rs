@@ -42,7 +42,7 @@ impl JudgeAgreement {
             kappa: kappa.map(|found| found.kappa),
             kappa_interval: kappa
                 // Without spread, the interval would be a single point.
-                .filter(|found| found.standard_error.total_cmp(&1e-9).is_gt())
+                .filter(|found| found.standard_error > 1e-9)
                 .map(|found| found.interval),
         })
     }

@@ -179,16 +179,15 @@ mod tests {
             trial("c", no),
             trial("d", None),
         ]);
-        let results: Vec<RepeatedResult> = found.cases.iter().map(|case| case.result).collect();
-        assert_eq!(
-            results,
-            [
-                RepeatedResult::Passed,
-                RepeatedResult::Failed,
-                RepeatedResult::Flaky,
-                RepeatedResult::Unscored
-            ]
-        );
+        let results = [
+            RepeatedResult::Passed,
+            RepeatedResult::Failed,
+            RepeatedResult::Flaky,
+            RepeatedResult::Unscored,
+        ];
+        let found_results: Vec<RepeatedResult> =
+            found.cases.iter().map(|case| case.result).collect();
+        assert_eq!(found_results, results);
         let last = found.pass_at_k.last().unwrap();
         assert_eq!((last.k, last.cases), (2, 3));
         assert!(
@@ -203,6 +202,14 @@ mod tests {
                 "standard deviations of scores: cases 0.16, trials of a case 0.16",
             ]
         );
+        assert!(found.cases.iter().all(|case| case.trials == 2), "{found:?}");
+        let once = RepeatSummary::of([trial("a", yes), trial("b", no)]);
+        assert_eq!(
+            once.sentences(),
+            ["0 of 2 cases are flaky", "standard deviations of scores: cases 0.28"]
+        );
         assert!(RepeatSummary::of([]).pass_at_k.is_empty());
+        let labels = results.map(RepeatedResult::label);
+        assert_eq!(labels, ["PASS", "FAIL", "FLAKY", "UNSCORED"]);
     }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
+use super::agreement::VerdictChanges;
 use super::case::{FormerVerdict, Interruption};
+use super::skills::LoadingCounts;
 use super::*;
 use crate::fixtures::{broken, case as judged, score, scored, step, unscored};
 use crate::judge::{Judgement, Verdict};
@@ -322,13 +324,18 @@ fn a_summary_counts() {
 
 #[test]
 fn what_a_summary_comes_to() {
-    use RunEnding::{Complete, Interrupted, LimitReached};
+    use RunEnding::{Complete, Interrupted, LimitReached, ServerLost};
+    let unjudged = || judged(0, "a", unscored(UnscoredReason::Unavailable, "gone"));
     let lost = || broken(0, "a", Interruption::ModelUnavailable("gone".to_owned()));
     let skipped = || broken(0, "a", Interruption::Cancelled);
     for (cases, ending, expected) in [
         (vec![good()], Complete, RunOutcome::Passed),
         (vec![good(), bad()], Complete, RunOutcome::Failed),
         (vec![good(), open()], Complete, RunOutcome::Inconclusive),
+        // The server of the judge was given up, and a verdict is missing because of that.
+        (vec![good(), unjudged()], ServerLost, RunOutcome::ModelUnavailable),
+        (vec![good(), unjudged()], Complete, RunOutcome::Inconclusive),
+        (vec![good(), open()], ServerLost, RunOutcome::Inconclusive),
         (vec![bad(), open(), lost()], Complete, RunOutcome::Failed),
         (vec![good(), lost()], Complete, RunOutcome::ModelUnavailable),
         (vec![good(), lost()], LimitReached, RunOutcome::Inconclusive),
@@ -416,4 +423,74 @@ fn a_path_is_found_wherever_it_is_named_as_a_whole() {
     ] {
         assert!(!mentions_path(&arguments, path), "{arguments}");
     }
+}
+
+#[test]
+fn what_changed_when_answers_were_judged_again() {
+    let again = |case: CaseResult, status, by_judge| {
+        let former = Some(FormerVerdict { status, overall: None, by_judge });
+        CaseResult { former, ..case }
+    };
+    let (passed, failed) = (CaseStatus::Passed, CaseStatus::Failed);
+    let cases = [
+        good(),
+        again(good(), failed, true),
+        again(bad(), passed, true),
+        again(good(), passed, true),
+        again(good(), passed, false),
+        again(by_checks(with_checks(good(), &[CheckOutcome::Held])), passed, true),
+        again(good(), CaseStatus::Unscored, false),
+        again(open(), passed, true),
+        again(open(), CaseStatus::Unscored, false),
+    ];
+    let found = VerdictChanges::of(&cases);
+    assert_eq!((found.cases, found.fail_to_pass, found.pass_to_fail), (8, 1, 1));
+    assert_eq!((found.gained, found.lost), (1, 1));
+    let agreement = found.agreement.unwrap();
+    assert_eq!((agreement.cases, agreement.same), (3, 1), "of what judges decided both times");
+    let expected = "verdicts changed: 2 of 8 cases (1 pass to fail, 1 fail to pass, 1 without one \
+                    before, 1 without one now); both judges agree on 1 of 3 cases (33 %), ";
+    assert!(found.sentence().starts_with(expected), "{}", found.sentence());
+    let same = VerdictChanges::of(&[again(open(), CaseStatus::Unscored, false)]);
+    assert_eq!(
+        same.sentence(),
+        "verdicts changed: 0 of 1 case (0 pass to fail, 0 fail to pass); no case was decided by \
+         both judges"
+    );
+}
+
+#[test]
+fn skills_are_counted_by_what_their_cases_ask_for() {
+    let case = |skill: Option<&str>, check: &str, outcome: &[CheckOutcome]| {
+        let mut case = with_checks(good(), outcome);
+        let asked = case.case.as_mut().unwrap();
+        asked.hints.clear();
+        asked.grounds.checks = serde_json::from_str(&format!("[{check}]")).unwrap();
+        CaseResult { skill: skill.map(str::to_owned), ..case }
+    };
+    let (loads, does_not) = (r#"{ "skill_loaded": "x" }"#, r#"{ "not": { "skill_loaded": "x" } }"#);
+    let (held, failed) = ([CheckOutcome::Held], [CheckOutcome::Failed]);
+    let cases = [
+        case(Some("a"), loads, &held),
+        case(Some("b"), loads, &failed),
+        case(Some("a"), loads, &[CheckOutcome::Undecided]),
+        case(None, loads, &held),
+        case(Some("a"), does_not, &held),
+        case(Some("a"), does_not, &failed),
+        case(Some("b"), r#"{ "contains": "x" }"#, &held),
+    ];
+    let found = SkillResult::all(cases.iter());
+    let names: Vec<(&str, u32)> =
+        found.iter().map(|skill| (&*skill.skill, skill.summary.total)).collect();
+    assert_eq!(names, [("a", 4), ("b", 2)]);
+    let counts = |loaded, not_loaded, unknown| LoadingCounts { loaded, not_loaded, unknown };
+    let rates = |skill: usize| found[skill].loading.as_ref().unwrap();
+    assert_eq!(
+        (rates(0).should_load, rates(0).should_not_load),
+        (counts(1, 0, 1), counts(1, 1, 0))
+    );
+    assert_eq!(
+        (rates(1).should_load, rates(1).should_not_load),
+        (counts(0, 1, 0), counts(0, 0, 0))
+    );
 }

@@ -72,8 +72,8 @@ const KINDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Further kinds, written down from memory of public lists before any of them was tried, each where it
-/// is usually found: files of settings, JSON, YAML, addresses, command lines, headers, code. 46 of them
-/// were found before rules were added for the rest.
+/// is usually found: files of settings, JSON, YAML, addresses, command lines, headers, code. Before rules
+/// were added, 1,447 of 1,660 keys were found, and twelve kinds stayed.
 const FURTHER_KINDS: &[(&str, &str, &str)] = &[
     ("1password", "ops_eyJ{A250}", "the service account got § today"),
     (

@@ -459,6 +459,35 @@ mod tests {
     }
 
     #[test]
+    fn the_table_has_rules_of_each_kind() {
+        let found = |text: &str, secret: &str| {
+            let at = text.find(secret).unwrap();
+            assert_eq!(find_secrets(text), [at..at + secret.len()], "{text}");
+        };
+        let uuid = "3f2c9a7e-1b4d-4c8e-9f0a-6d5b2e8c7a41";
+        let pair = format!("{uuid}:9f86d081884c7d659a2feaa0c55ad015");
+        // Named: the value as a whole, of which a random one would end at its colon.
+        found(&format!("FAL_ME = {pair}"), &pair);
+        // Near a name, without any assignment.
+        let key = "k3Jd82.mQpL0x:Zt7Rk3Jd82mQpL0xZt7Rw5Yvk3Jd82mQpL0xZt7Rw5Y";
+        found(&format!("ably says {key} today"), key);
+        // Random, whatever the case of its name.
+        for name in ["signing_key", "SIGNING_KEY", "Signing_Key"] {
+            found(&format!("{name}: k3Jd82mQpL0xZt7R"), "k3Jd82mQpL0xZt7R");
+        }
+        // Tokens with and without regard to case, and with their keyword further on.
+        for token in [
+            "nrak-a1b2c3d4e5f6g7h8i9j0k1l2m3n",
+            "NRAK-A1B2C3D4E5F6G7H8I9J0K1L2M3N",
+            "gsk_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6",
+            "79e1050cb9d9311025b534ea67f8b4f20c57NRAL",
+        ] {
+            found(&format!("use {token}, now"), token);
+        }
+        assert_eq!(find_secrets("use GSK_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6, now"), [0..0; 0]);
+    }
+
+    #[test]
     fn values_of_names() {
         let rule = |pattern, entropy| RedactionRule { pattern, entropy, compiled: OnceLock::new() };
         let lob = rule("[a-z0-9]{8}", 2.0);

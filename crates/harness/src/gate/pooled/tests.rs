@@ -208,6 +208,7 @@ fn a_decision_is_taken_in_rounds_and_never_taken_back() {
     let worse = weigh(&vec![vec![no, yes, yes, yes]; 8]);
     assert_eq!((worse.verdict, worse.rounds), (PooledVerdict::Worse, 1));
     assert_eq!(test.weigh(&[], before, 1), None);
+    assert_eq!(test.weigh(&vec![vec![yes]; 4], before, 2), None, "no round is complete");
     assert_eq!(weigh(&[vec![no]]).verdict, PooledVerdict::Open, "one case has a test too");
     // Few cases of which the baseline shows little have none.
     let short = TrialCounts { passed: 8, failed: 1 };
