@@ -110,7 +110,11 @@ mod tests {
         assert_eq!(tool_calls(&case), None);
         case.steps[0].reply.as_mut().unwrap().tool_calls = Some(Vec::new());
         assert_eq!(tool_calls(&case), Some(Vec::new()));
-        let call = |name: &str, arguments| ObservedToolCall { name: name.to_owned(), arguments, failed: false };
+        let call = |name: &str, arguments| ObservedToolCall {
+            name: name.to_owned(),
+            arguments,
+            failed: false,
+        };
         let calls = vec![call("read", json!({"path": "a\nb"})), call("list", json!(null))];
         case.steps[0].reply.as_mut().unwrap().tool_calls = Some(calls);
         assert_eq!(tool_calls(&case).unwrap(), [r#"read {"path":"a\nb"}"#, "list"]);

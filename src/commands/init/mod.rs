@@ -29,6 +29,7 @@ use selftest_config as config;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 use selftest_text::{file, one_line};
+use target::Target;
 
 /// Options of `selftest init`.
 #[derive(Debug, Clone, Copy, Default, Args)]

@@ -573,7 +573,11 @@ type Seen = (String, Option<u64>, Option<Vec<String>>, Option<Vec<String>>);
 
 fn with_observation<T>(seen: &Seen, then: impl FnOnce(&CheckObservation<'_>) -> T) -> T {
     let (output, turns, calls, changed) = seen;
-    let call = |name: &String| ObservedToolCall { name: name.clone(), arguments: Value::Null, failed: false };
+    let call = |name: &String| ObservedToolCall {
+        name: name.clone(),
+        arguments: Value::Null,
+        failed: false,
+    };
     let calls: Option<Vec<ObservedToolCall>> =
         calls.as_ref().map(|names| names.iter().map(call).collect());
     let files = changed.as_ref().map(|changed| FileChanges {

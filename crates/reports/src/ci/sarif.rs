@@ -307,7 +307,8 @@ mod tests {
         let mut document = fixture::document();
         document.changed_files.push("changed: somewhere.md".to_owned());
         let arguments = json!({ "path": "./config/suites/x.yaml" });
-        let call = ObservedToolCall { name: "Read \u{1b}[31m".to_owned(), arguments, failed: false };
+        let call =
+            ObservedToolCall { name: "Read \u{1b}[31m".to_owned(), arguments, failed: false };
         let reply = document.cases[0].steps[0].reply.as_mut().unwrap();
         reply.tool_calls = Some(vec![call.clone(), call]);
         let attempts = [

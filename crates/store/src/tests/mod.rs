@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, Once};
 
 use jiff::Timestamp;
-use on_every_engine;
 use sqlx::any::AnyConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use tempfile::TempDir;
@@ -187,6 +186,8 @@ macro_rules! on_every_engine {
         }
     };
 }
+
+use on_every_engine;
 
 /// Location of the databases of a test.
 enum Databases {

@@ -18,6 +18,11 @@ on_every_engine! {
     a_newer_version_is_named,
     another_writer_is_waited_for,
     a_reader_does_not_wait_for_a_writer,
+    of_files_saved_at_once_the_one_with_most_messages_counts,
+    files_may_come_and_go_while_others_are_saved,
+    an_average_is_of_all_grades_however_they_come,
+    a_change_is_noticed_whoever_made_it,
+    columns_may_be_added_while_an_older_version_reads,
 }
 
 async fn refused(path: &Path) -> StoreError {
@@ -274,14 +279,6 @@ async fn a_writer_that_never_ends_is_not_waited_for_forever() {
     // Connections that failed are as good as new.
     second.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
     assert!(first.grade("a").await.unwrap().is_some());
-}
-
-on_every_engine! {
-    of_files_saved_at_once_the_one_with_most_messages_counts,
-    files_may_come_and_go_while_others_are_saved,
-    an_average_is_of_all_grades_however_they_come,
-    a_change_is_noticed_whoever_made_it,
-    columns_may_be_added_while_an_older_version_reads,
 }
 
 const WRITERS: u64 = 6;

@@ -19,6 +19,16 @@ on_every_engine! {
     a_week_has_one_report,
     overrides_are_added_never_replaced,
     grades_by_a_model_are_read,
+    a_tally_counts_until_its_day_changes,
+    a_session_that_moves_changes_two_days,
+    a_tally_of_what_has_changed_meanwhile_does_not_count,
+    grades_are_handed_over_newest_first,
+    one_row_for_a_gap_over_weeks,
+    a_gap_gets_one_proposal_and_a_decision,
+    what_failed_often_comes_last,
+    rows_of_others_are_skipped_and_counted,
+    whatever_evidence_says_it_is_read_again,
+    only_a_closed_gap_opens_again,
 }
 
 async fn files_are_counted_by_outcome_and_time(on: &Databases) {
@@ -180,13 +190,6 @@ async fn a_mark_of_an_older_version_is_understood(on: &Databases) {
     assert_eq!(store.file("/s/a.json").await.unwrap().unwrap().size, 0);
 }
 
-on_every_engine! {
-    a_tally_counts_until_its_day_changes,
-    a_session_that_moves_changes_two_days,
-    a_tally_of_what_has_changed_meanwhile_does_not_count,
-    grades_are_handed_over_newest_first,
-}
-
 const DAY: Date = date(2026, 11, 20);
 
 async fn days(store: &Store) -> Vec<PatternDay> {
@@ -323,15 +326,6 @@ async fn the_days_of_an_old_database_are_to_be_tallied() {
     execute(&store, "DELETE FROM selftest_migrations WHERE version = 18").await;
     store.migrate().await.unwrap();
     assert_eq!(to_tally(&store).await, [DAY]);
-}
-
-on_every_engine! {
-    one_row_for_a_gap_over_weeks,
-    a_gap_gets_one_proposal_and_a_decision,
-    what_failed_often_comes_last,
-    rows_of_others_are_skipped_and_counted,
-    whatever_evidence_says_it_is_read_again,
-    only_a_closed_gap_opens_again,
 }
 
 const MONDAY: &str = "2026-11-16T10:00:00Z";

@@ -294,9 +294,8 @@ impl AgentTurn {
         known.kind = fields.kind.unwrap_or(known.kind);
         known.input = fields.raw_input.or(known.input.take());
         // An agent that tries again within a call completes it in the end.
-        known.has_failed = fields
-            .status
-            .map_or(known.has_failed, |status| status == ToolCallStatus::Failed);
+        known.has_failed =
+            fields.status.map_or(known.has_failed, |status| status == ToolCallStatus::Failed);
         if let Some(title) = fields.title {
             // opencode announces a call by the name of its tool, and says later what it did.
             if known.name.is_none() && title != known.title && is_tool_name(&known.title) {
