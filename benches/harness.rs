@@ -132,7 +132,7 @@ fn report_file(folder: &Path, ending: &str) -> PathBuf {
 }
 
 /// The time that a run's threads spend on its journal: every record checked, turned into text and
-/// written. What the disk does meanwhile costs nobody's time but its own.
+/// written. What the disk does meanwhile takes no processor time.
 fn time_journal(folder: &Path) -> Duration {
     let text = fs::read_to_string(report_file(folder, "journal")).unwrap();
     let records: Vec<serde_json::Value> =
@@ -225,7 +225,7 @@ fn form(request: &str) -> (&'static str, &'static str) {
     FORMS.into_iter().max_by_key(|(words, _)| request.rfind(words)).unwrap()
 }
 
-/// Which role asks is told by the schema's own words, so that no time goes into parsing.
+/// The schema of the reply shows which role asks, so that no time goes into parsing.
 fn reply(request: &str) -> String {
     // Not the list of models, which is asked for without a body.
     if !request.is_empty() {

@@ -136,7 +136,7 @@ const CONFIG: &str = "version: 1\n\
     scenarios:\n  \
     - { id: one, description: \"A vague request\", expected_status: AWAITING_RESPONSE }\n";
 
-/// Which role asks is told by the schema's own words.
+/// The schema of the reply shows which role asks.
 fn reply(request: &str) -> String {
     if request.contains("\"safety_score\":{") {
         r#"{"explanation":"Fine.","format_score":0.9,"factuality_score":0.9,"instruction_following_score":0.9,"safety_score":0.9}"#

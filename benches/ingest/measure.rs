@@ -27,7 +27,7 @@ pub(crate) fn run(command: &mut Command) -> (Vec<u8>, Cost) {
     child.stdout.take().unwrap().read_to_end(&mut said).unwrap();
     let id = libc::pid_t::try_from(child.id()).unwrap();
     // SAFETY: wait4 writes nothing but the status and the struct that it is given, which is plain
-    // numbers. The child is ours and nobody else waits for it.
+    // numbers. The child is ours, and no other code waits for it.
     let (status, usage) = unsafe {
         let (mut status, mut usage): (_, libc::rusage) = (0, std::mem::zeroed());
         assert_eq!(libc::wait4(id, &raw mut status, 0, &raw mut usage), id);

@@ -174,7 +174,7 @@ fn new_removed_and_changed_cases_are_named() {
     // What is only not run today is not gone.
     let (run, _) = gated(&workspace, bad_at(&[]), &["--scenarios=a"]);
     assert_eq!(run.exit(0).stdout_report().0["gate"]["removed"], json!(["gone"]));
-    // With nothing to compare nobody can tell.
+    // With nothing to compare the outcome is inconclusive.
     let (run, _) = gated(&workspace, bad_at(&[]), &["--scenarios=new"]);
     assert_eq!(run.exit(3).stdout_report().0["outcome"], "inconclusive");
 }

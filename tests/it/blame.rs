@@ -516,7 +516,7 @@ fn chat_faults_that_stay_are_blamed_once() {
     }
 }
 
-/// Replies that any server of the wire protocols may send, with the words of the reason.
+/// Replies that any server of the wire protocols may send, with the reason that the report states.
 fn faults_of_any_server() -> Vec<(&'static str, Reply, &'static str, i32, &'static str)> {
     let away = [("location", "http://192.0.2.1/api/chat")];
     let day = error(429, &[("retry-after", "86400")], "");

@@ -169,7 +169,7 @@ fn labels_that_do_not_fit_are_refused() {
     let _ = from(json!([one("case-3", "bad")])).exit(2).one_error(&["contradict"]);
     let run = workspace.clone().args(["judge", "calibrate"]).run().exit(2);
     let _ = run.one_error(&["all 25 labels are good"]);
-    // Without a terminal nobody can press a key.
+    // Without a terminal no key can be pressed.
     let other = Workspace::simple(&server);
     let _ = other.run().exit(0);
     let run = other.args(["judge", "label", "latest"]).run().exit(2);

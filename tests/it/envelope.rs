@@ -23,7 +23,7 @@ fn two_choices(texts: [&str; 2]) -> Value {
     json!({ "choices": texts.map(choice) })
 }
 
-/// Faulty replies, and the words that the report has for each.
+/// Faulty replies, and the reason that the report states for each.
 fn wrong(model: &str) -> Vec<(Value, &'static str)> {
     let mut wrong = vec![
         (json!({ "error": "no capacity left" }), "status 200 and an error: no capacity left"),

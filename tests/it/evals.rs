@@ -347,7 +347,7 @@ fn queries_measure_whether_the_skill_is_loaded() {
             reason.contains("loads the skill `ferry` with `Read`, which is forbidden"),
             "{reason}"
         );
-        // The skill lies where agents look, without its cases, and nobody is told of it.
+        // The skill lies where agents look, without its cases, and the prompt does not mention it.
         let output = &report.case_of("trigger-1").0["output"];
         assert_eq!(output, "['SKILL.md', 'scripts'] False");
         assert!(

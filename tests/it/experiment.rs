@@ -53,7 +53,7 @@ fn a_skill_that_helps_is_found_to_help() {
     assert_eq!(found["seed"], 7);
     assert!(server.calls(Role::Generator).is_empty());
 
-    // The order is the one that is told, and neither arm is always first.
+    // The order is the printed one, and neither arm is always first.
     let order: Vec<bool> = found["order"]
         .as_array()
         .unwrap()
@@ -65,7 +65,7 @@ fn a_skill_that_helps_is_found_to_help() {
     let firsts = order.chunks(2).filter(|pair| pair[0]).count();
     assert_eq!(firsts, 8, "of 16 pairs: {order:?}");
 
-    // The judge hears nothing of the arms, and samples alike in both.
+    // The judge does not see the arm, and samples alike in both.
     for call in server.calls(Role::Judge) {
         for word in [MARK, "skill", "brevity", "treatment", "control"] {
             assert!(!call.text().contains(word), "`{word}` in {}", call.text());

@@ -1,5 +1,5 @@
 //! The probabilities of a reply's first token: what is asked of each kind of server, and what is
-//! made of its answers. Never an error: a model that tells none has none.
+//! made of its answers. Never an error: a model without probabilities has none.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn openai(server: &ModelServer) -> OpenAiModel {
     OpenAiModel::new("local", &server.openai_url(), None, &ModelSettings::default()).unwrap()
 }
 
-/// The share of yes that an Ollama server of this script tells, if it tells one.
+/// The share of yes that an Ollama server of this script returns, if any.
 fn ollama_says(script: Script) -> Option<f64> {
     let server = script.start();
     let reply = ask(&ollama(&server), 1).remove(0).unwrap();

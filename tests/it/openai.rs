@@ -9,7 +9,7 @@ use crate::workspace::{OPENAI, Workspace, config, scenarios};
 fn the_schema_is_asked_for_strictly() {
     let server = ModelServer::start();
     let _ = Workspace::simple(&server).run().exit(0);
-    // But for the one question that finds out whether probabilities are told.
+    // But for the one question that finds out whether the server returns probabilities.
     for call in server.all_calls().into_iter().filter(|call| call.role != Role::Question) {
         assert_eq!(call.endpoint, Endpoint::OpenAi);
         let format = &call.body["response_format"];

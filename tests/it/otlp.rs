@@ -129,7 +129,7 @@ fn a_collector_is_told_of_every_case() {
     assert!(!text.contains("Say three lines"), "a prompt: {text}");
     let _ = ran.nowhere("collector-key-1");
 
-    // An earlier run is told with the same ids.
+    // An earlier run is exported with the same ids.
     let otlp = format!("--report=otlp=http://{}", collector.address);
     let _ = workspace.clone().args(["report", "write", "latest", &otlp]).run().exit(0);
     assert_eq!(collector.paths().len(), 4);

@@ -144,7 +144,7 @@ fn a_server_that_falls_silent_is_given_up_in_bounded_time() {
     let running = workspace(OPENAI, 4, settings, &server).spawn();
     let running = running.until("a verdict", || server.calls(Role::Judge).len() == 1);
     drop(server);
-    // Connections are taken by the system, and nobody answers.
+    // The system accepts connections, and no process answers.
     let _silent = TcpListener::bind(&address).unwrap();
     let run = running.wait().exit(5);
     assert_eq!(statuses(&run)[1..], ["not_run"; 3]);
@@ -193,7 +193,7 @@ fn a_server_that_is_there_and_only_answers_errors_is_given_up() {
     let server = ModelServer::script().always(Reply::status(500)).start();
     let run = workspace(OLLAMA, 6, "{ max_retries: 1, restart_seconds: 0 }", &server).run().exit(5);
     assert_eq!(statuses(&run), ["not_run"; 6]);
-    // Five calls with a retry each; after that nobody asks any more.
+    // Five calls with a retry each; after that no call is made.
     assert_eq!(server.all_calls().len(), 10);
     let report = run.report();
     assert!(report.case_of("case-5").reason().contains("5 calls in a row"), "{report}");

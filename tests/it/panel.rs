@@ -88,7 +88,7 @@ fn a_judge_without_a_score_is_no_zero() {
     assert_eq!(report.0["panel"]["pairs"][0]["agreement"], Value::Null);
     let _ = run
         .stdout_contains("panel: ollama/qwen2.5:7b: no vote on 1 case, which counts for nothing");
-    // Where nobody has a score there is none.
+    // Without a score of any judge there is none.
     let silent = ModelServer::script().judge(|_| "no verdict").start();
     let run = workspace.server(&silent).args(["--format=json"]).run().exit(3);
     assert_eq!(run.stdout_report().case().unscored_reason(), Some("malformed"));
@@ -158,7 +158,7 @@ fn like_judges_are_refused() {
         let run = workspace.args(["config", "check"]).run().exit(2);
         let _ = run.stderr_contains("`judge.panel`").stderr_contains(why);
     }
-    // Only a look at the server tells that these are one.
+    // Only a look at the server shows that these are one.
     let server = ModelServer::start();
     let workspace = workspace.config(panel(CLEAR, &[OLLAMA, "auto"])).server(&server);
     let run = workspace.run().exit(2);

@@ -1,5 +1,5 @@
 //! The gate on an agent that answers rubbish now and then: which case fails differs from run to
-//! run, so that no single case tells.
+//! run, so that no single case shows it.
 
 use serde_json::{Value, json};
 

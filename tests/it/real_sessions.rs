@@ -225,7 +225,7 @@ fn outcomes_of_labelled_runs() {
     assert_eq!(missing, Vec::<String>::new(), "rows that docs/recorded-sessions.md does not have");
 }
 
-/// How well success is told by an estimate that is fitted on labels of the same project, on tasks
+/// How well an estimate predicts success that is fitted on labels of the same project, on tasks
 /// that were held out: `docs/recorded-sessions.md` has the numbers.
 #[test]
 fn estimate_of_labelled_runs() {

@@ -154,7 +154,7 @@ pub(crate) fn skip(why: impl Into<String>) {
     let why = why.into();
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if !said.contains(&why) {
-        // Not by a macro, whose words nobody sees as long as tests pass.
+        // Not by a macro, whose output is hidden as long as tests pass.
         let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
         said.insert(why);
     }

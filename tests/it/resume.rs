@@ -80,7 +80,7 @@ fn about_cases(server: &ModelServer) -> Vec<Call> {
     calls
 }
 
-/// The report of a run of these cases that nobody disturbed.
+/// The report of an undisturbed run of these cases.
 fn unbroken(cases: usize) -> Report {
     let server = by_content(cases).start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(cases))).server(&server);
@@ -112,7 +112,7 @@ fn calls_of(server: &ModelServer, cases: usize, case: &str) -> Vec<Role> {
 }
 
 /// Kills runs `kills` times at random moments and resumes them until they end, and compares each of
-/// them with a run that nobody disturbed.
+/// them with an undisturbed run.
 fn kill_often(kills: usize, seed: u64) {
     const CASES: usize = 12;
     let expected = comparable(&unbroken(CASES));
@@ -142,7 +142,7 @@ fn kill_often(kills: usize, seed: u64) {
                 let calls = calls_of(&server, CASES, &case).len();
                 finished.entry(case).or_insert(calls);
             }
-            // What was told to be finished is kept.
+            // What was reported as finished is kept.
             let journals = journals(&workspace);
             has_begun |= !journals.is_empty();
             let kept = journals.first().map(|path| fs::read_to_string(path).unwrap());

@@ -34,7 +34,7 @@ struct Label {
 }
 
 impl Label {
-    /// By the digest, so that nobody chose it.
+    /// By the digest, so that it was not chosen by hand.
     fn is_held_out(&self) -> bool {
         u8::from_str_radix(&self.task[..1], 16).unwrap() % 2 == 1
     }

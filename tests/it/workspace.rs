@@ -226,7 +226,7 @@ impl Workspace {
         let mut words = self.wrapper.iter().chain([&binary]).chain(&self.arguments);
         let mut command = Command::new(words.next().expect("the binary is among them"));
         command.args(words).current_dir(self.project()).env_clear();
-        // Scripted judges give everybody the same score; tests of certificates set it themselves.
+        // Scripted judges give every answer the same score; tests of certificates set it themselves.
         command.env("SELFTEST_JUDGE_CERTIFICATE", "off");
         command.envs(clock::environment()).envs(&self.environment);
         Running::start(&mut command, self.clone())

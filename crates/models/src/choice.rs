@@ -272,7 +272,7 @@ impl DecisionProtocol {
                 }
                 let each = answers.iter().enumerate().map(|(at, answer)| {
                     let name = id(at);
-                    // The name may be left out; the order then tells the answers apart.
+                    // The name may be left out; the order then identifies the answers.
                     let said = answer.get("name").and_then(Value::as_str).unwrap_or(&name);
                     if said != name {
                         return Err(DecisionError::Order { found: said.to_owned(), wanted: name });

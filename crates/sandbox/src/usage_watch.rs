@@ -176,7 +176,7 @@ impl CaseUsage {
     }
 }
 
-/// When to walk next: a walk costs time, and the free space tells whether there is anything to find.
+/// When to walk next: a walk costs time, and the free space shows whether there is anything to find.
 struct WalkSchedule {
     ended: Instant,
     pause: Duration,

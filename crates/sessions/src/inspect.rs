@@ -160,7 +160,7 @@ mod tests {
         writer.finish().unwrap().into_inner()
     }
 
-    /// Words decide, and a number where it is the only score; none tells the answer.
+    /// Words decide, and a number where it is the only score; without one there is no result.
     #[test]
     fn scores_are_verdicts() {
         let marks = |scores: &str| {

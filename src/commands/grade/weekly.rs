@@ -87,7 +87,7 @@ pub(super) async fn report(
     Ok(exit_of(report, week))
 }
 
-/// A report of no session is no success. Early in a week that nobody asked for by its name, the
+/// A report of no session is no success. Early in a week that was not named, the
 /// sessions are likely to be in the one before.
 fn exit_of(report: &WeeklyReport, asked: Option<Week>) -> Exit {
     if report.summary.sessions > 0 {

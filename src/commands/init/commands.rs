@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn package_managers_print_no_banner() {
         let words = |line| FoundCommand::parse(line, "x").unwrap().words.join(" ");
-        assert_eq!(words("npm run ask -- \"Which port?\""), "npm --silent run ask --");
+        assert_eq!(words("npm run ask -- \"Which port?\""), "npm --silent run ask -- {prompt}");
         assert_eq!(words("pnpm ask \"Which port?\" --json"), "pnpm --silent ask {prompt} --json");
         assert_eq!(words("npm run --silent ask"), "npm --silent run ask");
         assert_eq!(words("npm -s run ask"), "npm -s run ask");

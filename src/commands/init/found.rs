@@ -514,7 +514,7 @@ fn read(project: &Path, name: &str) -> Result<Option<String>, ProjectFileError> 
         return Err(ProjectFileError::NotFile);
     }
     let mut bytes = Vec::new();
-    // One byte more than the limit tells a file that fits from one that was cut.
+    // One byte more than the limit shows that the file was cut.
     File::open(&real)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(ProjectFileError::TooLarge);

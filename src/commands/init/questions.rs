@@ -22,7 +22,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// The answers where nobody is asked.
+    /// The answers without asking.
     pub(super) fn without_asking(found: &Found) -> Self {
         let target = found.targets().into_iter().next();
         let target = target.unwrap_or(Target::Assistant { model: None });

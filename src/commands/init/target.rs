@@ -44,7 +44,7 @@ impl Agent {
         matches!(self, Self::QwenCode | Self::ClaudeCodeAcp | Self::CodexAcp)
     }
 
-    /// The arguments for one task, or for a session of the protocol, without anybody at the keyboard.
+    /// The arguments for one task, or for a session of the protocol, without a person at the keyboard.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::ClaudeCode | Self::GeminiCli => &["-p", "{prompt}"],

@@ -1,11 +1,11 @@
 //! Finds in an `OpenAPI` description the calls that an `http` system under test needs: one that takes
-//! a task in words, and, unless it answers at once, one that polls the task. Pure; no request is
+//! a prompt, and, unless it answers at once, one that polls the task. Pure; no request is
 //! sent to the server.
 
 use selftest_text::one_line;
 use serde_json::{Map, Value};
 
-/// Names of the field that takes the words, the likeliest first.
+/// Names of the field for the prompt, the likeliest first.
 const PROMPTS: [&str; 8] =
     ["prompt", "message", "query", "question", "input", "text", "instruction", "content"];
 
@@ -29,14 +29,14 @@ const MAX_TEXT: usize = 200;
 /// Where a server listens whose description names no address of this machine.
 const HERE: &str = "http://127.0.0.1:8000";
 
-/// An API that takes a task in words.
+/// An API that takes a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AgentApi {
     /// An address of this machine: tests do not go to a server elsewhere because a file names it.
     pub(super) base_url: String,
     /// The address elsewhere that the description names.
     pub(super) elsewhere: Option<String>,
-    /// The path that takes the words by POST.
+    /// The path that takes the prompt by POST.
     pub(super) path: String,
     pub(super) prompt_field: String,
     /// Field of the answer with the output, as far as the description says.
@@ -65,7 +65,7 @@ pub(super) enum ApiWay {
 
 impl AgentApi {
     /// Returns the first pair of calls that fits, or else the first call that answers at once.
-    /// `None` if no call takes words.
+    /// `None` if no call takes a prompt.
     pub(super) fn of(document: &Value) -> Option<Self> {
         let paths = document.get("paths")?.as_object()?;
         let calls =
@@ -95,7 +95,7 @@ impl AgentApi {
     }
 }
 
-/// A call that takes words.
+/// A call that takes a prompt.
 struct PromptCall<'a> {
     path: &'a str,
     post: &'a Value,
@@ -186,7 +186,7 @@ fn poll_item<'a>(paths: &'a Map<String, Value>, submit: &str) -> Option<(String,
     })
 }
 
-/// Returns the schema of what a call takes, and its field for the words.
+/// Returns the schema of what a call takes, and its field for the prompt.
 fn prompt_field<'a>(document: &'a Value, call: &'a Value) -> Option<(&'a Value, &'static str)> {
     let body = resolved(document, call.get("requestBody")?)?;
     let schema = json_schema(body)?;

@@ -179,6 +179,6 @@ fn the_npm_package_in_an_empty_folder() {
     let program = empty.join("node_modules/.bin/selftest");
     let workspace = fresh(&program, &["node", "python3"]);
     first_run(&workspace);
-    // The exit code and the words are the program's own.
+    // The exit code and the message are the program's own.
     let _ = workspace.args(["--nonsense"]).run().exit(2).stderr_contains("--nonsense");
 }

@@ -104,7 +104,7 @@ fn too_few_descriptors_are_an_error_of_the_machine_and_no_panic() {
     assert!(ran > 0, "48 descriptors are enough for a run");
 }
 
-/// Programs that fork and exit faster than anybody can look.
+/// Programs that fork and exit faster than /proc can be read.
 #[cfg(target_os = "linux")]
 #[test]
 fn chains_of_processes_do_not_outrun_their_end() {

@@ -1,4 +1,4 @@
-//! A week that is really worse than the four before it: who is told, and how often.
+//! A week that is really worse than the four before it: who is alerted, and how often.
 
 use serde_json::Value;
 

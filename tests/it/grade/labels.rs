@@ -1,5 +1,5 @@
 //! `selftest sessions label` and `selftest sessions estimate`: whether tasks truly succeeded, as
-//! people and files say, and what follows for sessions that nobody has looked at.
+//! people and files say, and what follows for sessions without a label.
 
 use std::fmt::Write as _;
 
@@ -60,7 +60,7 @@ fn enough_labels_make_an_estimate(workspace: Workspace) {
     let mut labels = String::new();
     for number in 0..44 {
         let id = id(number);
-        // Every eleventh goes against the rule, so that nothing is told apart perfectly.
+        // Every eleventh goes against the rule, so that no feature separates them perfectly.
         let success = (number % 2 == 0) != (number % 11 == 5);
         let session = if number % 2 == 0 { Recording::success(&id) } else { Recording::stuck(&id) };
         workspace = workspace.session(&session);

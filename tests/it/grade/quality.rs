@@ -71,7 +71,7 @@ fn one_session_is_graded_and_kept(workspace: Workspace) {
     assert_eq!(workspace.sql(columns), [["0.75", "0.75"]]);
 }
 
-/// docs/spec/session-quality.md#tests: a malformed reply is not kept, is told, and the others go
+/// docs/spec/session-quality.md#tests: a malformed reply is not kept, is reported, and the others go
 /// on.
 #[test]
 fn a_broken_grade_is_not_kept_and_the_batch_goes_on() {

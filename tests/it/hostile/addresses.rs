@@ -12,7 +12,7 @@ use selftest_harness::sut::SystemUnderTest as _;
 use super::{has_namespaces, probe};
 use crate::sut::world::World;
 
-/// Serves whoever comes, and counts them.
+/// Accepts each connection, and counts them.
 pub(super) fn serve(address: SocketAddr, says: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(address).unwrap();
     let address = listener.local_addr().unwrap();
@@ -63,7 +63,7 @@ impl Servers {
         vec![("port", port(0)), ("closed", port(1)), ("other", OTHER.to_owned())]
     }
 
-    /// Nobody came where nobody may come to, by TCP or UDP.
+    /// Asserts that no connection and no packet arrived, by TCP or UDP.
     #[track_caller]
     fn assert_alone(&self) {
         for (address, came) in &self.others {
@@ -90,7 +90,7 @@ async fn what_is_listed_is_reached_in_every_way() {
     }
     let servers = Servers::start();
     let port = servers.listed.port();
-    // Nobody listens on the one, and on the other nobody accepts any more.
+    // No process listens on the one, and on the other none accepts any more.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let full = rustix_full_listener();
     let mut given = servers.given();

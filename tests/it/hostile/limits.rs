@@ -177,7 +177,7 @@ fn what_a_dead_run_left_is_ended_and_removed_by_the_next() {
     };
     let own = own_groups().pop().unwrap();
     let above = std::path::Path::new(&own).parent().unwrap();
-    // As a run leaves it that was killed: nobody holds its lock.
+    // As a killed run leaves it: no process holds its lock.
     let dead = above.join(format!("selftest-run-4000000000-{}", std::process::id()));
     let case = dead.join("case-0");
     std::fs::create_dir_all(&case).unwrap();

@@ -1,4 +1,4 @@
-//! A program with ports of its own: they are nobody else's, and they open nothing else.
+//! A program with ports of its own: no other process has them, and they open nothing else.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use selftest_sandbox::limits::SandboxMode;
 use super::has_namespaces;
 use crate::sut::world::World;
 
-/// Common beginning of these programs. `serve` answers whoever comes with a word.
+/// Common beginning of these programs. `serve` answers each connection with a word.
 const BEGINNING: &str = r#"
 import json, os, socket, sys, threading, time
 sys.stdin.readline()
@@ -58,7 +58,7 @@ fn outside() -> (SocketAddr, Arc<AtomicUsize>) {
     super::addresses::serve(([127, 0, 0, 1], 0).into(), "outside")
 }
 
-/// A port that nobody has.
+/// A free port.
 fn free() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -232,7 +232,7 @@ async fn without_a_network_of_its_own_there_are_none() {
     assert!(error.hint().unwrap().contains("leave it out"), "{error}");
     if has_namespaces() {
         program("").sut().check().await.unwrap();
-        // Who did not ask for any reaches none: to listen where nobody comes is refused by Landlock 4 alone.
+        // Without `local_ports` none can be reached: listening itself is refused by Landlock 4 only.
         let world = program("tell(\"serves\", lambda: hear(\"127.0.0.1\", serve(\"x\")))");
         let world = world.set(|settings| settings.local_ports = false);
         assert!(world.lines().await[0].starts_with("serves: refused "));

@@ -11,7 +11,7 @@ use crate::require;
 /// A user who owns nothing.
 const NOBODY: &str = "65534";
 
-/// This test program and the binary in a folder that everybody may enter.
+/// This test program and the binary in a folder that all users may enter.
 fn published(folder: &Path) -> (PathBuf, PathBuf) {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
     let tests = folder.join("tests");

@@ -46,7 +46,7 @@ fn gaps_are_found_once(workspace: Workspace) {
     assert_eq!((keys(&again), &again["new"]), (keys(&first), &Value::from(0)));
     let _ = workspace.clone().args(["improve", "gaps", "list"]).run().exit(0).snapshot("gaps_list");
 
-    // A month later, in the words of the database: another week, the same row.
+    // A month later, as the database has it: another week, the same row.
     workspace.sql("UPDATE skill_gaps SET last_week = '2020-W01'");
     let later = detect(&workspace).run().exit(0).json();
     assert_eq!((&later["new"], &later["gaps"][0]["weeks"]), (&Value::from(0), &Value::from(2)));

@@ -32,7 +32,7 @@ fn start(workspace: &Workspace) -> Running {
     workspace.worker(&["--no-schedule", &concurrency]).spawn()
 }
 
-/// Number of calls for each session, told apart by what was asked in them.
+/// Number of calls for each session, identified by what was asked in it.
 fn calls(server: &ModelServer) -> HashMap<String, usize> {
     let mut calls = HashMap::new();
     for call in server.calls(Role::Grader) {

@@ -97,7 +97,7 @@ fn several_at_once_run_each_job_once(workspace: Workspace) {
 }
 
 fn a_killed_job_is_begun_again(workspace: Workspace) {
-    // Whom an alert is told hangs the first time.
+    // The receiver of the alert hangs the first time.
     let hang = "import os, sys, time; sys.stdin.read()\n\
                 if not os.path.exists('begun'): os.close(2); open('begun', 'w'); time.sleep(20)";
     let yaml =

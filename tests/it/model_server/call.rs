@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::wire::HttpRequest;
 
-/// Who asks, as far as the schema of the reply tells.
+/// The role that asks, as far as the schema of the reply shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
     Generator,

@@ -298,7 +298,7 @@ impl Shared {
     }
 }
 
-/// As Ollama passes the words of its runner on: JSON in a string. One message that does not fit is
+/// As Ollama passes an error of its runner on: JSON in a string. One message that does not fit is
 /// refused, older messages are dropped unless that is forbidden.
 fn context_exceeded(call: &Call) -> Option<(u16, Value)> {
     let (tokens, context) = (call.prompt_tokens(), call.body["options"]["num_ctx"].as_u64()?);

@@ -33,10 +33,10 @@ pub(crate) struct Script {
     grader: Answer,
     drafter: Answer,
     question: Answer,
-    /// The model's thinking before it replies, unless it is told not to, and whether it does even
+    /// The model's thinking before it replies, unless the request disables it, and whether it does even
     /// then.
     thoughts: Option<(String, bool)>,
-    /// Most alternatives that the OpenAI side tells for a token; 0: it refuses to.
+    /// Most alternatives that the OpenAI side returns for a token; 0: it refuses to.
     pub(super) top_logprobs: u64,
     pub(super) refuses_unknown_fields: bool,
     pub(super) delay: Duration,
@@ -116,7 +116,7 @@ impl Script {
         self
     }
 
-    /// Calls for the probabilities of the first token. Without it the server tells none.
+    /// Calls for the probabilities of the first token. Without it the server returns none.
     pub(crate) fn question<R: Into<Reply>>(
         mut self,
         answer: impl Fn(&Call) -> R + Send + Sync + 'static,
@@ -125,19 +125,19 @@ impl Script {
         self
     }
 
-    /// A model that thinks this where it is not told otherwise, at the cost of its reply's tokens.
+    /// A model that thinks this unless the request disables it, at the cost of its reply's tokens.
     pub(crate) fn thinks(mut self, thoughts: &str) -> Self {
         self.thoughts = Some((thoughts.to_owned(), false));
         self
     }
 
-    /// A model that thinks this whatever it is told.
+    /// A model that thinks this in any case.
     pub(crate) fn always_thinks(mut self, thoughts: &str) -> Self {
         self.thoughts = Some((thoughts.to_owned(), true));
         self
     }
 
-    /// The OpenAI side tells at most so many alternatives for a token; 0: it refuses to.
+    /// The OpenAI side returns at most this number of alternatives for a token; 0: it refuses to.
     pub(crate) fn top_logprobs(mut self, most: u64) -> Self {
         self.top_logprobs = most;
         self
@@ -348,7 +348,7 @@ pub(crate) fn quotes(call: &Call) -> Vec<String> {
     quotes.unwrap_or_else(|| stated.collect())
 }
 
-/// The answer of a system under test that asks back when told to.
+/// The answer of a system under test that asks back on request.
 pub(crate) fn answered(call: &Call) -> Value {
     let asks = |said: &str| VAGUE.iter().chain([&ASK_BACK]).any(|sign| said.contains(*sign));
     if call.is_first_answer() && asks(call.last_message()) {

@@ -31,7 +31,7 @@ fn is_the_weak_one(body: &[u8]) {
 fn section_future_enhancements_automatic_recovery_by_a_command() {
     let workspace = hooked(r#"command: [sh, -c, "cat >> told.json"]"#);
     is_the_weak_one(graded(&workspace).read("told.json").as_bytes());
-    // Once: it is known that it was told.
+    // Only once: the database records the delivery.
     is_the_weak_one(graded(&workspace).read("told.json").as_bytes());
 }
 

@@ -150,7 +150,7 @@ fn wrong_tokens_are_slowed_and_logged_without_the_token() {
     let times = [(); 4].map(|()| wrong());
     assert!(times[3] >= Duration::from_millis(800), "{times:?}");
     assert!(times[3] > times[0], "{times:?}");
-    // Whoever shows nothing is no guesser, and whoever knows it does not wait.
+    // A request without a token does not count as a guess, and one with the right token does not wait.
     let started = Instant::now();
     site.get("/api/sessions").problem(401);
     site.ask("GET", "/api/sessions", &[&format!("Authorization: Bearer {TOKEN}")]).json();

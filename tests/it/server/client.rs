@@ -1,4 +1,4 @@
-//! An HTTP client that sends what it is told, whatever a proper client would make of it.
+//! An HTTP client that sends exactly the given bytes, also malformed ones.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -69,7 +69,7 @@ fn gaps_and_proposals_are_listed(workspace: Workspace) {
     site.get("/api/proposals/proposal-x").problem(404);
 }
 
-/// docs/spec/skills-and-signals.md#differences-gaps: a proposal is put to use by nobody but a
+/// docs/spec/skills-and-signals.md#differences-gaps: a proposal is only put to use by a
 /// person.
 fn decisions_over_the_api(workspace: Workspace) {
     let (site, ids, _server) = proposed(workspace);

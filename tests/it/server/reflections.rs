@@ -167,7 +167,7 @@ fn bodies_that_are_no_reflection() {
         submit(&site, project, &good()).problem(404);
     }
     assert_eq!(site.get("/api/reflections/demo/scores").json()["count"], 0);
-    // An empty object is one: of nobody, about nothing.
+    // An empty object is a reflection too, without an agent or a task.
     let empty = body(submit(&site, "demo", &json!({})), 201);
     assert_eq!((&empty["score"], &empty["weak"]), (&json!(0.5), &json!(true)));
 }

@@ -68,7 +68,7 @@ fn a_run_that_was_killed_is_not_waited_for() {
     let site = Site::start(workspace);
     let page = format!("/selftests/{}", stored["run_id"].as_str().unwrap());
     assert!(!site.get(&page).text().contains(KILLED));
-    // A page tells the age of a report by the clock of the file system.
+    // A page computes the age of a report by the clock of the file system.
     let written = report.metadata().unwrap().modified().unwrap();
     let long_ago = written - Duration::from_hours(3);
     std::fs::File::options().append(true).open(&report).unwrap().set_modified(long_ago).unwrap();

@@ -22,7 +22,7 @@ fn metric(site: &Site, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-/// Waits until a number is reached: what is told is written behind the answer.
+/// Waits until a number is reached: signals are stored after the response was sent.
 fn until(site: &Site, name: &str, expected: u64) {
     let started = std::time::Instant::now();
     while metric(site, name) < expected {

@@ -1,4 +1,4 @@
-//! The hook that is told what is in use after a promotion, a disabling and a rollback
+//! The hook that runs with what is in use after a promotion, a disabling and a rollback
 //! (docs/spec/skills-and-signals.md#registry-refresh); a failure is a warning.
 
 use std::net::TcpListener;

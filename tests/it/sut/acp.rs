@@ -113,7 +113,7 @@ async fn what_real_agents_do_beside_the_protocol_is_borne() {
     let (reply, evidence) = ask(&["odd"]).await;
     let reply = reply.unwrap();
     assert_eq!(reply.output, "Mode default; -32002: Resource not found.");
-    // A file that is not there was refused to nobody.
+    // A missing file is no refusal.
     let mode = "the agent began in its mode `auto`, and was put into `default`";
     assert_eq!(evidence.notes, [mode]);
     // In a copy of the project it may write, and is left in its mode.

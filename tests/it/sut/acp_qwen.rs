@@ -155,7 +155,7 @@ const TIME: &str = "10:40";
 /// Is in files of the operator's own.
 const OWN: &str = "of the operator's own";
 
-/// A model that loads the skill if it was told of one, and then reads the file that it names.
+/// A model that loads the skill if the prompt names one, and then reads the file that it names.
 fn step_with_skill(body: &Value, folder: &Regex) -> ModelStep {
     let text = body.to_string();
     if body["tools"].is_null() {

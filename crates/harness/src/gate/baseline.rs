@@ -336,7 +336,7 @@ mod tests {
             let (now, then) = (of("b", now.clone(), true), of("a", then.clone(), true));
             assert_eq!(added(now, &then), expected);
         }
-        // What no judge decides is comparable, whoever judges the rest.
+        // What no judge decides is comparable with any judge.
         assert_eq!(added(of("b", a, false), &of("a", b, false)), 2);
     }
 

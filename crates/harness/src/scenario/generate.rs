@@ -475,7 +475,7 @@ impl PromptInstructions {
         let excerpt = &attempt.passage.excerpt.text;
         let (mut instructions, has_excerpt) = without(&all, excerpt);
         if let Some(form) = attempt.form {
-            // The request should repeat the form that it was told.
+            // The request should repeat the form it was given.
             instructions = instructions.replace(&form.phrase(), "\n");
         }
         // A project's own template may show no examples, and a project may share a topic with one

@@ -117,7 +117,7 @@ const AGENTS: [SkillAgent; 13] = [
     SkillAgent { programs: &["vibe", "mistral-vibe"], folder: ".vibe/skills" },
 ];
 
-/// Programs of agents that are told their model by `--model`.
+/// Programs of agents that take their model by `--model`.
 const TOLD_BY_FLAG: [&str; 10] = [
     "claude",
     "codex",

@@ -100,7 +100,7 @@ impl StepWriter {
     }
 
     fn step(&mut self, event: &Event<'_>) {
-        // Only steps of the agent may have these, whoever spoke.
+        // Only steps of the agent may have these, also if another party spoke.
         let is_of_agent =
             !event.calls.is_empty() || !event.reasoning.is_empty() || event.usage.is_some();
         let source = match (event.role, event.origin) {

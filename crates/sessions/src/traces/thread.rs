@@ -34,7 +34,7 @@ impl SpanThread {
                 continue;
             }
             let is_said = |said: &&std::rc::Rc<TraceMessage>| said.role != "system";
-            // The first message tells threads apart: each call repeats its whole conversation, and
+            // The first message identifies a thread: each call repeats its whole conversation, and
             // parallel agents of one trace start with different requests.
             let first = span.input.iter().find(is_said).map(|said| said.key);
             let known = threads.iter_mut().find(|thread| match (thread.first, first) {

@@ -112,7 +112,7 @@ impl Store {
              ORDER BY skill_name, created_at DESC, id DESC LIMIT $4"
         );
         let (name, id) = cursor_values(after);
-        // One row more than asked for tells if there is another page.
+        // One row more than asked for shows if there is another page.
         let values = params![user_id, name, id, i64::from(limit) + 1];
         let place = |row: &Columns<'_>| Cursor::of(row, "skill_name", "id");
         self.fetch_page(limit, query, values, place, read).await

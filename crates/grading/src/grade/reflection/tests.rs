@@ -129,7 +129,7 @@ fn section_grading_criteria_1_schema_compliance() {
         assert_eq!((issue.code, issue.deduction), (IssueCode::SchemaMismatch, 0.3), "{changes}");
         assert!(issue.text.contains(part), "{}", issue.text);
     }
-    // Further fields are nobody's fault.
+    // Unknown fields are no error.
     assert_eq!(graded(&with(json!({ "mood": { "deep": [1] } }))).0, 1.0);
 }
 
