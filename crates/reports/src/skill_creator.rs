@@ -169,13 +169,11 @@ impl GradedRun {
 
     /// Texts must be unique in a file: a duplicate gets a number.
     fn add(&mut self, text: String, passed: bool, evidence: String) {
-        let same = |known: &DecidedDemand| {
-            known.text == text || known.text.starts_with(&format!("{text} ("))
-        };
-        let text = match self.decided.iter().filter(|known| same(known)).count() {
-            0 => text,
-            count => format!("{text} ({})", count + 1),
-        };
+        let is_taken = |name: &str| self.decided.iter().any(|known| known.text == name);
+        let numbered = (2..).map(|number| format!("{text} ({number})"));
+        // Another demand may be written as a number would make it: `Answers (2)`.
+        let name = std::iter::once(text.clone()).chain(numbered).find(|name| !is_taken(name));
+        let text = name.unwrap_or(text);
         self.decided.push(DecidedDemand { text, passed, evidence });
     }
 
@@ -348,6 +346,15 @@ fn run(run: &BenchmarkRun<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_demand_has_a_text_of_its_own() {
+        let mut graded = GradedRun { decided: Vec::new(), undecided: Vec::new() };
+        for text in ["a (2)", "a", "a", "a"] {
+            graded.add(text.to_owned(), true, String::new());
+        }
+        assert_eq!(graded.texts(), ["a (2)", "a", "a (3)", "a (4)"]);
+    }
 
     #[test]
     fn what_was_not_measured_is_left_out() {
