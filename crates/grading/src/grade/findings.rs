@@ -152,6 +152,7 @@ impl ErrorFindings {
         let mut kinds = MessageKinds::default();
         let mut gathered: BTreeMap<ErrorGroupKey<'_>, CauseErrors<'_>> = BTreeMap::new();
         for &task in now {
+            let mut met: BTreeSet<MessageKind<'_>> = BTreeSet::new();
             for (kind, count, event, example) in kinds.message_kinds(task) {
                 let one = gathered.entry(group_key(kind)).or_default();
                 // The errors of a task are adjacent, so only the last entry can be the same task.
@@ -163,7 +164,8 @@ impl ErrorFindings {
                 }
                 let own = one.kinds.entry(kind).or_insert((0, 0, example));
                 own.0 = own.0.saturating_add(count);
-                own.1 += 1;
+                // Two groups of a task may be alike here: they differ in class, or in few words.
+                own.1 += u64::from(met.insert(kind));
             }
         }
         let mut met_before: BTreeMap<ErrorGroupKey<'_>, u64> = BTreeMap::new();
@@ -183,6 +185,7 @@ impl ErrorFindings {
                 ErrorFinding::from_errors(*key, one, &kinds, [tasks, earlier], rule)
             })
             .collect();
+        // Over all causes, before the list is cut: what is not shown was tested too.
         GroupDifference::correct_and_decide(found.iter_mut().map(|one| &mut one.difference), rule);
         found.sort_by_key(|one| (Reverse(one.tasks.count), Reverse(one.errors)));
         let (causes, single) = found.into_iter().partition(|one| one.tasks.count > 1);
@@ -478,6 +481,17 @@ mod tests {
         assert_eq!(flag.suggestion, "say in the instructions what to do when bash answers so");
         assert_eq!(flag.difference.verdict, DifferenceVerdict::NotTested);
         assert_eq!(found.single.items[0].patterns.items[0].template, "the moon is down tonight");
+    }
+
+    #[test]
+    fn a_pattern_counts_each_task_once() {
+        let mut task = failing("a", ErrorClass::FileNotFound, 2, "cat: no a.rs");
+        let mut other = task.details.errors[0].clone();
+        other.class = ErrorClass::CommandFailed;
+        task.details.errors.push(other);
+        let found = findings(&[task], &[]);
+        let pattern = &found.single.items[0].patterns.items[0];
+        assert_eq!((pattern.errors, pattern.tasks), (4, 1));
     }
 
     #[test]
