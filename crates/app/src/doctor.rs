@@ -201,6 +201,7 @@ async fn check_sut(
 /// Asks the system under test once, and reports what was seen.
 async fn check_answer(sut: &dyn SystemUnderTest, config: &Config, findings: &mut Findings) {
     let what = "answer";
+    // A case may take longer; here only the way to an answer is looked at.
     let limit = Duration::from_secs_f64(config.timeout_seconds).min(MAX_ANSWER_TIME);
     match TrialAnswer::ask(sut, limit).await {
         TrialAnswer::Answered(words) => findings.good(what, words),

@@ -171,6 +171,7 @@ fn label(
     let success = match value {
         Value::Bool(success) => Some(*success),
         Value::Number(number) => {
+            // A score of another scale, such as 72.5, must not count as success.
             number.as_f64().filter(|it| (0.0..=1.0).contains(it)).map(|it| it >= least_reward)
         }
         _ => None,

@@ -226,9 +226,8 @@ impl TranscriptText {
     /// Returns true if the quote occurs in the transcript, ignoring whitespace and labels.
     fn contains_quote(&self, quote: &str) -> bool {
         let quoted = fold_whitespace(&neutralise(quote));
-        // A model may quote labels along with the text.
-        // Labels were written by this program. A quote of one alone proves nothing, so they are
-        // removed before the length is checked.
+        // A model may quote labels along with the text. They were written by this program, so that
+        // a quote of one alone proves nothing: they are removed before the length is checked.
         let found = self.labels.iter().filter(|label| quoted.contains(label.as_str()));
         let said = found.fold(quoted.clone(), |said, label| said.replace(label.as_str(), " "));
         let quote = fold_whitespace(&said);
