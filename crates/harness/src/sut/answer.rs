@@ -182,7 +182,7 @@ const ANSWER_WORDS: usize = 25;
 
 static OFFER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)^\W*(?:(?:is|was) there )?(?:anything|something) else\b|^\W*(?:would you like|do you want|shall i|should i|may i|can i help|need (?:any )?more|does (?:this|that|it) (?:help|answer)|did (?:this|that) (?:help|answer)|is that (?:clear|helpful))\b",
+        r"(?i)^\W*(?:(?:is|was) there )?(?:anything|something) else\b|^\W*(?:would you like|do you want|shall i|should i|may i|can i help|need (?:any )?more|(?:do you have )?any (?:other |more |further )?(?:questions?|feedback)|make sense|does (?:this|that|it) (?:help|answer|make sense)|did (?:this|that) (?:help|answer)|is that (?:clear|helpful))\b",
     )
     .expect("the pattern is a constant, and a test compiles it")
 });
@@ -215,21 +215,24 @@ pub fn infer_status(output: &str) -> Option<(TaskStatus, &'static str)> {
     }
     let prose: Vec<String> = prose_lines(output).filter(|line| !line.trim().is_empty()).collect();
     let last = prose.last().map_or("", |line| line.trim());
-    let asks = ends_in_question(last);
     let sentence = last_sentence(last);
-    // In the same line, or in the one above.
     let before = last[..last.len() - sentence.len()].trim_end();
-    let line_before = prose.iter().nth_back(1).map_or("", String::as_str);
+    // In the same line, or in the one above.
+    let line_before = prose.iter().nth_back(1).map_or("", |line| line.trim());
     let before = if before.is_empty() { line_before } else { before };
-    let words_before = prose.iter().map(|line| line.split_whitespace().count()).sum::<usize>()
-        - sentence.split_whitespace().count();
-    Some(if asks && words_before >= ANSWER_WORDS && OFFER.is_match(sentence) {
+    let asks = ends_in_question(last);
+    let asked_before = !asks && ends_in_question(before) && AFTER_QUESTION.is_match(sentence);
+    let question = if asked_before { last_sentence(before) } else { sentence };
+    let words = |text: &str| text.split_whitespace().count();
+    let of_end = words(sentence) + if asked_before { words(question) } else { 0 };
+    let is_answered = prose.iter().map(|line| words(line)).sum::<usize>() >= ANSWER_WORDS + of_end;
+    Some(if (asks || asked_before) && is_answered && OFFER.is_match(question) {
         (TaskStatus::Complete, "an answer that ends in an offer of more help")
     } else if asks {
         (TaskStatus::AwaitingResponse, "ends in a question")
     } else if REQUEST.is_match(sentence) {
         (TaskStatus::AwaitingResponse, "ends in a request for details")
-    } else if ends_in_question(before) && AFTER_QUESTION.is_match(sentence) {
+    } else if asked_before {
         (TaskStatus::AwaitingResponse, "a question and a request for its answer")
     } else if count_questions(output) > 0 {
         (TaskStatus::Complete, "questions, but none at the end")
@@ -411,7 +414,13 @@ mod tests {
             let (found, name) = infer_status(output).unwrap();
             assert_eq!((found.as_str(), name), (status, rule), "{output:?}");
         }
-        for offer in ["Anything else?", "Would you like me to list them?", "Does that help?"] {
+        for offer in [
+            "Anything else?",
+            "Would you like me to list them?",
+            "Does that help?",
+            "Would you like me to list them? Let me know!",
+            "Any questions? Just reply.",
+        ] {
             let (status, rule) = infer_status(&format!("{long} {offer}")).unwrap();
             assert_eq!(status, TaskStatus::Complete, "{offer}");
             assert_eq!(rule, "an answer that ends in an offer of more help");
