@@ -51,7 +51,11 @@ impl Session {
 pub struct SessionCollector {
     sessions: Vec<Session>,
     current: Session,
+    /// Bytes of the current session. Separate from `kept`, because a session that is read again
+    /// starts over.
     bytes: usize,
+    /// Bytes of the sessions before it.
+    kept: usize,
     filter: SessionFilter,
     /// Range of event numbers to keep; `None` keeps all.
     event_range: Option<Range<u64>>,
@@ -130,7 +134,7 @@ impl SessionSink for SessionCollector {
         if self.event_range.as_ref().is_some_and(|part| !part.contains(&event.number)) {
             return;
         }
-        if self.bytes > self.max_bytes.unwrap_or(MAX_BYTES) {
+        if self.kept + self.bytes > self.max_bytes.unwrap_or(MAX_BYTES) {
             self.current.left_out += 1;
             return;
         }
@@ -144,9 +148,10 @@ impl SessionSink for SessionCollector {
 
     fn end(&mut self, head: SessionHead) {
         let session = std::mem::take(&mut self.current);
-        if !self.filter.is_all() {
-            // Dropped sessions do not count towards the limit.
-            self.bytes = 0;
+        let bytes = std::mem::take(&mut self.bytes);
+        // Dropped sessions do not count towards the limit.
+        if self.filter.is_all() {
+            self.kept += bytes;
         }
         if let Some(id) = self.filter.matching_name(&head) {
             self.sessions.push(Session { head: SessionHead { id, ..head }, ..session });
@@ -155,8 +160,30 @@ impl SessionSink for SessionCollector {
 
     fn restart(&mut self) {
         self.current = Session::default();
-        if !self.filter.is_all() {
-            self.bytes = 0;
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_is_read_again_counts_once() {
+        let event = || Event { text: "x".repeat(2000).into(), ..Event::default() };
+        let most = 3 * (size_of::<Event<'_>>() + 2000) - 1;
+        let mut collector = SessionCollector::default().with_max_bytes(most);
+        for _ in 0..2 {
+            collector.restart();
+            (0..3).for_each(|_| collector.event(event()));
         }
+        collector.end(SessionHead::default());
+        // A second session is beyond the limit.
+        collector.event(event());
+        collector.event(event());
+        collector.end(SessionHead::default());
+        let sessions = collector.into_sessions();
+        let counts = |session: &Session| (session.events.len(), session.left_out);
+        assert_eq!(sessions.iter().map(counts).collect::<Vec<_>>(), [(3, 0), (0, 2)]);
     }
 }

@@ -75,6 +75,7 @@ impl SessionHead {
             Some(cost) if cost.is_finite() && cost > 0.0 => {
                 self.stated_cost = Some(self.stated_cost.unwrap_or_default() + cost);
             }
+            // 0 is what agents state for a model whose price they do not know.
             Some(_) => self.has_unpriced_call = true,
             None => {}
         }

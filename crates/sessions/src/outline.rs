@@ -199,6 +199,7 @@ impl<'de> AnyJson<'de> for OutlineBuilder<'_> {
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         self.outline.is_list = true;
+        // A few elements tell the format; the rest are skipped without being kept.
         while self.outline.elements.len() < MAX_ELEMENTS && self.depth < MAX_DEPTH {
             self.outline.elements.push(JsonOutline::default());
             let outline = self.outline.elements.last_mut();

@@ -213,6 +213,8 @@ impl<'de: 'a, 'a> AnyJson<'de> for ZedMessage<'a> {
 impl ZedMessage<'_> {
     fn send(self, feed: &mut SessionFeed<'_>) {
         let MessageBody { content: ZedContent(mut blocks), tool_results } = self.body;
+        // Results are in a map beside the content, so that their order is that of their ids;
+        // pairing by id does not depend on it.
         for (id, LenientObject(given)) in tool_results {
             blocks.result(given.unwrap_or_default().into_result(&id));
         }

@@ -72,6 +72,7 @@ fn is_lines(source: &SessionSource) -> Result<bool, SessionReadError> {
     let first = lines.next(&mut notes)?;
     let keys =
         first.and_then(|line| line.parse::<HashMap<String, &RawValue>>(&mut scratch, &mut notes));
+    // A document in one line has one of these; a header has none.
     let documents = ["messages", "history", "contents"];
     Ok(keys.is_some_and(|keys| !documents.iter().any(|key| keys.contains_key(*key))))
 }

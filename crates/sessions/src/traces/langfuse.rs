@@ -9,6 +9,7 @@ use crate::event::TokenCounts;
 pub(super) fn take_observation(value: &Value, spans: &mut SpanCollector) -> bool {
     let trace = text(value, &["traceId", "trace_id"]);
     let kind = text(value, &["type"]).map(|kind| kind.to_uppercase());
+    // Exports list traces and observations side by side; only observations have both.
     let (Some(trace), Some(kind)) = (trace, kind) else { return take_trace(value, spans) };
     let null = Value::Null;
     let field = |name: &str| value.get(name).unwrap_or(&null);
