@@ -219,6 +219,7 @@ pub fn agreement(agreement: &GraderAgreement) -> String {
         let _ = writeln!(text, "    {}:", proposal.section);
         for change in &proposal.changes {
             let (weight, proposed, now) = (&change.weight, change.proposed, change.now);
+            // By `Debug`, a whole number keeps its point, and is a float to YAML.
             let _ = writeln!(text, "      {weight}: {proposed:?}  # now {now:?}");
         }
     }
@@ -304,8 +305,8 @@ fn render_discrepancy(one: &GraderDiscrepancy) -> String {
     text
 }
 
-const QUALITY_ID_WIDTH: usize = 36;
 const MODEL_WIDTH: usize = 28;
+
 /// Renders a table with one line per grade and a heading.
 pub fn quality_table(grades: &[QualityGrade]) -> String {
     let mut text = quality_heading();
@@ -315,7 +316,7 @@ pub fn quality_table(grades: &[QualityGrade]) -> String {
     text
 }
 
-/// Returns the heading for [`line()`].
+/// Returns the heading for [`quality_line`].
 pub fn quality_heading() -> String {
     format!(
         "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL_WIDTH$} {:<ID_WIDTH$} {}\n",
@@ -333,11 +334,7 @@ pub fn quality_line(grade: &QualityGrade) -> String {
         score(grade.code_clean),
         score(grade.edge_cases),
         terminal(&grade.model, MODEL_WIDTH),
-        // Cut without an ellipsis, since a prefix still finds the session.
-        terminal(&grade.session_id, 2 * QUALITY_ID_WIDTH)
-            .chars()
-            .take(QUALITY_ID_WIDTH)
-            .collect::<String>(),
+        id_cell(&grade.session_id),
         terminal(grade.reasoning.as_deref().unwrap_or_default(), MAX_WORDS),
     )
 }
@@ -369,8 +366,9 @@ pub fn quality_card(grades: &[QualityGrade], combined: Option<&CombinedQuality>)
             let _ = writeln!(text, "  summary: {}", terminal(reasoning, 2 * MAX_WORDS));
         }
     }
-    if let Some(combined) = combined.filter(|_| grades.len() > 1) {
-        let models = plural(grades.len() as u64, "model");
+    // Grades by earlier rubrics are listed above, but are not in the average.
+    if let Some(combined) = combined.filter(|combined| combined.models > 1) {
+        let models = plural(combined.models as u64, "model");
         let _ = writeln!(text, "\naverage of {models} (spread: highest less lowest)");
         for (name, mean) in combined.rows() {
             let spread =
@@ -384,4 +382,34 @@ pub fn quality_card(grades: &[QualityGrade], combined: Option<&CombinedQuality>)
 
 fn score(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::grade::quality::combine_grades;
+
+    #[test]
+    fn an_average_is_of_the_models_by_the_latest_rubric() {
+        let grade = |model: &str, rubric_version| QualityGrade {
+            session_id: "s".to_owned(),
+            model: model.to_owned(),
+            rubric_version,
+            ts: Timestamp::UNIX_EPOCH,
+            problem_solved: Some(1.0),
+            tests_added: Some(1.0),
+            code_clean: None,
+            edge_cases: None,
+            overall: Some(1.0),
+            reasoning: None,
+            details: None,
+        };
+        let card = |grades: &[QualityGrade]| quality_card(grades, combine_grades(grades).as_ref());
+        let of_one = card(&[grade("a", 1), grade("a", 2)]);
+        assert!(!of_one.contains("average of"), "{of_one}");
+        let of_two = card(&[grade("a", 1), grade("a", 2), grade("b", 2)]);
+        assert!(of_two.contains("average of 2 models"), "{of_two}");
+    }
 }

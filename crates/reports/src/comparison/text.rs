@@ -138,6 +138,7 @@ impl CaseCells {
         let scores = case.score.both().map(|pair| signed(2)(pair.treatment - pair.control));
         let is_shown = scores.as_ref().is_some_and(|shown| shown != "0.00");
         let passes = case.pass_rate.both().map(|pair| 100.0 * (pair.treatment - pair.control));
+        // Below half a point it would be shown as 0 points.
         let passes = passes.filter(|points| !is_shown && (points.abs() >= 0.5 || scores.is_none()));
         let unknown = || "-".to_owned();
         match passes {
@@ -265,6 +266,7 @@ pub fn markdown(found: &RunComparison) -> String {
         means.both().map_or(0.0, |pair| (pair.treatment - pair.control).abs())
     };
     differing.sort_by(|a, b| {
+        // Where checks alone decide there is no score to go by.
         let by_passes = size(b.pass_rate).total_cmp(&size(a.pass_rate));
         size(b.score).total_cmp(&size(a.score)).then(by_passes)
     });
