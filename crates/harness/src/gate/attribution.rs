@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::format_signed;
 use crate::outcome::CaseResult;
 use crate::outcome::CaseStatus;
-use crate::outcome::case::Interruption;
 use selftest_stats::{Interval, paired_difference, sign_test};
 use selftest_text::wording::plural;
 
@@ -214,11 +213,8 @@ fn agent_shift(shifts: &CaseShifts, judge: Option<EstimatedShift>, total: usize)
 /// Returns the reason of a case that the infrastructure kept from a result; `None` if it has a
 /// result, or if the agent or the user is the cause.
 pub fn infrastructure_failure(case: &CaseResult) -> Option<String> {
-    let why = match &case.interruption {
-        Some(Interruption::ModelUnavailable(why)) => why.clone(),
-        _ if case.status().0 == CaseStatus::NotRun => case.status().1?,
-        _ => return None,
-    };
+    let (status, why) = case.status();
+    let why = why.filter(|_| status == CaseStatus::NotRun)?;
     Some(selftest_text::one_line(&why, 120))
 }
 

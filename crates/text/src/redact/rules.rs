@@ -182,7 +182,7 @@ fn keyword_windows(text: &str) -> Vec<Range<usize>> {
                 start.saturating_sub(BYTES_BEFORE)..(looked_at + BYTES_AFTER).min(bytes.len()),
             );
         }
-        start = end + 1;
+        start = end;
     }
     merge_ranges(windows)
 }
@@ -428,6 +428,8 @@ mod tests {
         assert_eq!(find("xk_a1b2c3d4"), None, "within a word");
         assert_eq!(find("k_kkkkkkkk"), None, "too even");
         assert_eq!(find("ä k_a1b2c3d4"), Some(3..13));
+        let even = RedactionRule { pattern: "[a-d]{8}", entropy: 2.0, compiled: OnceLock::new() };
+        assert_eq!(find_token("abcdabcd", &(0..2), 0, &even), Some(0..8), "just enough");
         let pattern = "[a-z]{3}@[0-9]{6}";
         let behind = RedactionRule { pattern, entropy: 2.0, compiled: OnceLock::new() };
         let find = |text: &str| {
@@ -501,6 +503,13 @@ mod tests {
         assert_eq!(named("lob: a1a1a1a1"), None, "too even");
         assert_eq!(named("lob: a1b2c3d4e"), None, "longer than such a key");
         assert_eq!(named("lob a1b2c3d4"), None, "no assignment");
+        let long = rule("[a-z0-9]{8,}", 2.5);
+        let value = |count: usize| {
+            let text = format!("lob={}", "a1b2c3d4".repeat(count));
+            find_named(&text, &(0..3), &long)
+        };
+        assert_eq!(value(MAX_SECRET / 8), Some(4..4 + MAX_SECRET));
+        assert_eq!(value(MAX_SECRET / 8 + 1), None, "longer than any key");
         let generic = rule("-", 3.0);
         let any = |text: &str| find_generic(text, &(0..3), &generic);
         assert_eq!(any("key: k3Jd82mQpL0xZt7R, x"), Some(5..21));

@@ -217,12 +217,10 @@ pub(super) fn find_value(text: &str, from: usize, opening: &str) -> Option<Range
             return unclosed_value(quote, from, at, escaped);
         }
         if byte == quote {
-            let closes = match quote {
-                b'\'' => backslashes == escapes,
-                _ => backslashes % (2 * (escapes + 1)) == escapes,
-            };
-            if closes || backslashes < escapes {
-                // Fewer backslashes close an enclosing string.
+            // Fewer backslashes close an enclosing string.
+            let closes = backslashes <= escapes
+                || (quote == b'"' && backslashes % (2 * (escapes + 1)) == escapes);
+            if closes {
                 return Some(from..at - backslashes.min(escapes));
             }
             escaped.get_or_insert(at);
@@ -388,7 +386,11 @@ mod tests {
             assert!(!is(&format!("{start}k3Jd82mQpL0xZt7R")), "{start}");
         }
         assert!(!is_random("k3Jd82mQpL0xZt7R", 4.5, false), "too even");
+        assert!(is_random("k3Jd82mQpL0xZt7R", 4.0, false), "sixteen characters once each");
         assert!(!is("src/k3Jd82mQpL0xZt7R/a.rs") && is("src/k3Jd82mQpL0xZt7R"));
+        for value in ["k3Jd82mQpL0xZt7R.x1", "src/k3Jd82mQpL0xZt7R.x1", "a/b/k3Jd82mQpL0xZt7R"] {
+            assert!(is(value), "{value}");
+        }
         // Digests and UUIDs are secrets where a name says so.
         for value in ["9f86d081884c7d659a2feaa0c55ad015", "3f2c9a7e-1b4d-4c8e-9f0a-6d5b2e8c7a41"] {
             assert!(is(value) && !is_random(value, 3.0, true), "{value}");
