@@ -9,10 +9,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::vocabulary::{Mood, at_start, mood};
 use crate::english;
-
-/// Words that introduce a sentence without changing its meaning.
-const LEAD: &str = r"^(?:(?:no+|nope|nah|ok|okay|but|and|so|sorry|hmm+|well|hey|hm|wait|man|dude|bro|omg|oh|argh|ugh|thanks|thank you|thx|great|nice|perfect|yeah|yes|also|again|now|seriously|unfortunately|actually|sadly|fyi)[,.! ]+)*";
 
 /// Complaints that match anywhere in an unconditional sentence.
 const ANYWHERE: [&str; 17] = [
@@ -62,9 +60,8 @@ const AT_THE_BEGINNING: [&str; 16] = [
 const OUTCRIES: &str = r"\b(?:wtf|wth|omfg|ffs|jfc|fgs|bullshit|bs|fuck(?:ing|ed|s|in)?|fck|shit(?:ty|s)?|crap(?:py)?|damn(?: ?it)?|dammit|goddamn(?:it)?|bloody hell|jesus(?: christ)?|christ|omg no|grr+|idiot|idiotic|moron|what the (?:hell|heck|fuck|actual))\b";
 const PRAISED: &str = r"\b(?:fuck(?:ing|in)?|damn|holy (?:shit|crap|fuck)|hot damn|hell)[,! ]+(?:yes|yeah|great|good|nice|awesome|amazing|cool|perfect|brilliant|love|beautiful|that works|it works|this is (?:great|good|amazing|awesome)|that's (?:great|good|amazing|awesome|nice|fast))\b|\bno shit\b";
 
-/// Conditional sentences, requests for work, and plain questions.
+/// Words that make a wish, a supposition or a subject of the work of what follows.
 const SUPPOSES: &str = r"\b(?:if|unless|whether|in case|suppose|when(?:ever)?|so that|such that|until|where|users?|customers?|people|should|could|would be|might|tests? that|case|message|text|word)\b";
-const ORDERS: &str = r"^(?:(?:please|pls|now|then|also|and|ok|okay|so|next|can you|could you|would you|let's|i want you to|i need you to|we need to|you can|try to)[, ]+)*(?:add|write|make|fix|implement|create|change|update|handle|show|explain|check|test|ensure|remove|let|tell|find|use|rename|move|run|build|describe|list|document|replace|set|give|look|see|review|investigate|debug|help|try|keep|put|return|print|log|catch|rerun|re-run|remind|drop|delete|label|call|name|read|do not|don't|does|is|are|was|were|do|has|have|can|could|will|would|what|where|which|who|how|when)\b";
 /// Questions about a reason, as opposed to *why on earth*.
 const ASKS_FOR_REASONS: &str = r"\bwhy (?:did|do|are|have|would|were|must|don't|didn't|won't|haven't|aren't) (?:you|u) (?:\w+ )?(?:choose|chose|chosen|pick|picked|think|recommend|prefer|need|suggest|suggesting|believe|want|use|using|went|go with|going with|decide|decided|say|expect|consider|call it|do it this way|assume)\b";
 
@@ -76,18 +73,16 @@ struct ComplaintPatterns {
     outcries: Regex,
     praised: Regex,
     supposes: Regex,
-    orders: Regex,
     asks_for_reasons: Regex,
 }
 
 static PATTERNS: LazyLock<ComplaintPatterns> = LazyLock::new(|| ComplaintPatterns {
     any: english::regex(&[OUTCRIES, &ANYWHERE.join("|"), &ASKED.join("|")].join("|")),
     anywhere: english::regex(&ANYWHERE.join("|")),
-    at_the_beginning: english::regex(&format!("{LEAD}(?:{})", AT_THE_BEGINNING.join("|"))),
+    at_the_beginning: at_start(&AT_THE_BEGINNING),
     outcries: english::regex(OUTCRIES),
     praised: english::regex(PRAISED),
     supposes: english::regex(SUPPOSES),
-    orders: english::regex(ORDERS),
     asks_for_reasons: english::regex(ASKS_FOR_REASONS),
 });
 
@@ -126,7 +121,7 @@ pub(super) fn states_fault(sentence: &str) -> bool {
     }
     patterns.anywhere.is_match(sentence)
         && !patterns.supposes.is_match(sentence)
-        && !patterns.orders.is_match(sentence)
+        && !matches!(mood(sentence), Mood::Orders | Mood::Asks)
         || is_accusation(sentence)
 }
 

@@ -4,25 +4,28 @@
 //! Detection looks at words and their surroundings. English has the most rules; German, French,
 //! Spanish, Chinese and Japanese have fewer. Calls no model and stores nothing.
 
-mod after_work;
 mod complaint;
+mod correction;
 mod cue;
+mod fault;
 mod frustration;
 mod good_news;
 mod gratitude;
 mod languages;
 pub mod measure;
 mod objection;
-mod objection_idioms;
+mod output;
+mod request;
+mod spelling;
 mod unquoted;
+mod vocabulary;
 mod word_context;
 
 use serde::{Deserialize, Serialize};
 
 use cue::{CueWord, cue};
-pub use objection::{
-    AgentTurn, Objection, RequestWords, classify_objection, command_that_takes_back,
-};
+pub use objection::{AgentTurn, Objection, classify_objection, command_that_takes_back};
+pub use request::RequestWords;
 use selftest_text::words::{TextWord, WordIter, WordSet, fold};
 use unquoted::{sentences, without_quotes};
 use word_context::{WordContext, is_one_of};

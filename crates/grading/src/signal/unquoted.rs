@@ -60,7 +60,10 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
             }
             _ => false,
         };
-        let end = rest.char_indices().find(ends).map_or(rest.len(), |(at, c)| at + c.len_utf8());
+        let mut end =
+            rest.char_indices().find(ends).map_or(rest.len(), |(at, c)| at + c.len_utf8());
+        // Doubled marks belong together.
+        end += rest[end..].find(|c| !matches!(c, '!' | '?' | '.')).unwrap_or(rest.len() - end);
         let (sentence, behind) = rest.split_at(end);
         rest = behind;
         Some(sentence)

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::classify_signals;
+use super::{AgentTurn, RequestWords, classify_objection, classify_signals};
 use selftest_stats::wilson;
 
 const TUNED: &str = include_str!("tuned.tsv");
@@ -90,4 +90,29 @@ fn few_of_the_tuned_messages_are_misread() {
         }
     }
     assert!(misread.lines().count() <= 12, "\n{misread}");
+}
+
+/// Objections and friendly messages of our own: what the agent did, the request before, and the
+/// message. A part of both was written before the rules that it tests; all were looked at since.
+const OBJECTIONS: &str = include_str!("objections.tsv");
+
+#[test]
+fn objections_are_told_from_new_tasks_questions_and_praise() {
+    let (mut hits, mut labelled, mut false_alarms) = (0, 0, String::new());
+    for line in OBJECTIONS.lines() {
+        let mut fields = line.splitn(4, '\t').map(|field| field.replace("\\n", "\n"));
+        let mut next = || fields.next().unwrap();
+        let (label, turn, request, message) = (next(), next(), next(), next());
+        let turn = AgentTurn { has_worked: turn == "work", ..AgentTurn::default() };
+        let request = RequestWords::from_message(&request);
+        let is_found = classify_objection(&message, Some(&request), turn).0.is_some();
+        let is_objection = label == "o";
+        labelled += u32::from(is_objection);
+        hits += u32::from(is_objection && is_found);
+        if is_found && !is_objection {
+            let _ = writeln!(false_alarms, "{message}");
+        }
+    }
+    assert!(false_alarms.lines().count() <= 2, "{false_alarms}");
+    assert!(f64::from(hits) >= 0.85 * f64::from(labelled), "{hits} of {labelled}");
 }
