@@ -65,6 +65,15 @@ fn a_configuration_that_is_a_directory() {
     workspace.run().exit(2).stderr_contains("config/selftest.yaml").stderr_contains("folder");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_is_a_pipe() {
+    let workspace = Workspace::new().file("config/README", "");
+    let pipe = workspace.path("config/selftest.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    workspace.run().exit(2).stderr_contains("config/selftest.yaml").stderr_contains("pipe");
+}
+
 #[test]
 fn a_configuration_that_grows_without_end() {
     let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x, x]\n");

@@ -46,6 +46,11 @@ pub fn load(
     let default = project.join(DEFAULT_PATH);
     // Strip a useless `./` prefix from the path in messages.
     let path = explicit.unwrap_or(default.strip_prefix(".").unwrap_or(&default));
+    // A pipe that a user names has a writer; one that lies in a project waits forever.
+    if explicit.is_none() && is_special(path) {
+        let message = "expected a file, found a pipe or a device".to_owned();
+        return Err(ConfigErrors::of_file(path.to_owned(), message, None));
+    }
     let file = match read(path, CONFIG) {
         Ok(text) => Some((path.to_owned(), text)),
         Err(None) if explicit.is_none() => None,
@@ -56,6 +61,11 @@ pub fn load(
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
     resolve(ConfigSources { file, environment: environment.settings.clone(), flags }, last)
+}
+
+/// Returns true for a pipe, a socket or a device.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Reads a file; the error is `None` if it does not exist.
