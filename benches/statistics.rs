@@ -47,6 +47,7 @@ fn checks() -> Duration {
         .map(|name| ObservedToolCall {
             name: name.to_owned(),
             arguments: json!({ "path": "src/a.rs" }),
+            failed: false,
         })
         .into();
     let seen = CheckObservation {

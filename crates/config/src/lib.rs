@@ -26,7 +26,10 @@ pub use environment::Environment;
 pub use layers::{ConfigSources, FlagValue, ResolvedConfig, ValueOrigin, resolve};
 pub use show::show;
 
-pub(crate) use selftest_checks::yaml::*;
+pub(crate) use selftest_checks::yaml::{
+    ByteSpan, DuplicateKey, NodeLocation, SyntaxError, YamlDocument, YamlFileKind, YamlSchema,
+    join, parse,
+};
 
 /// Default path of the configuration in a project.
 pub const DEFAULT_PATH: &str = "config/selftest.yaml";
