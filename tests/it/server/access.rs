@@ -163,8 +163,7 @@ fn wrong_tokens_are_slowed_and_logged_without_the_token() {
     });
     assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
     assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
-    let log = site.log();
-    assert!(log.contains("a wrong token from 127.0.0.1, number 4 in a row"), "{log}");
+    let log = site.await_log("a wrong token from 127.0.0.1, number 4 in a row");
     assert!(!log.contains(GUESS) && !log.contains(TOKEN), "{log}");
 }
 

@@ -1,6 +1,7 @@
 //! A running server with a project behind it.
 
 use std::ffi::OsString;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -126,6 +127,21 @@ impl Site {
     /// Its stderr so far.
     pub(crate) fn log(&self) -> String {
         self.running.log()
+    }
+
+    /// Waits until the log has this text; returns it. A thread of this process reads the log, and
+    /// may be behind a response.
+    #[track_caller]
+    pub(crate) fn await_log(&self, text: &str) -> String {
+        let latest = Instant::now() + Duration::from_secs(20);
+        loop {
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            assert!(Instant::now() < latest, "no {text} in {log}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// The process.
