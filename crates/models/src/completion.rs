@@ -1,6 +1,6 @@
 //! Reads the replies of `/v1/chat/completions` and of Ollama with status 200. Pure.
 //!
-//! [`ReplyValidator`] rejects what is no reply: an error field, several different choices, another
+//! `ReplyValidator` rejects what is no reply: an error field, several different choices, another
 //! model than the requested one. The rest accepts odd but usable completions: content in parts, token
 //! counts without cached tokens.
 

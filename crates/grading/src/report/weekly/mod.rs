@@ -1,7 +1,7 @@
 //! Weekly report of graded sessions: Markdown pages with pictures, an index, and a summary for
 //! terminals (docs/spec/session-grades.md#library, #weekly-report).
 //!
-//! Renderers return text; only [`write`] touches the disk. Untrusted values (tools, sessions, error
+//! Renderers return text; only [`write()`] touches the disk. Untrusted values (tools, sessions, error
 //! messages) are escaped by the templates, or by `escape` for terminals.
 
 pub mod finding;
