@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::assertion::{self, ParsedAssertions};
-use super::read::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
+use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::source::{Fields, SourceText};
 use super::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup,

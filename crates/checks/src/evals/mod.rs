@@ -6,6 +6,7 @@
 
 mod assertion;
 mod case;
+mod dialect;
 pub mod folder;
 mod importers;
 mod read;
@@ -20,8 +21,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use assertion::is_negative;
+pub use dialect::{EvalsDialect, EvalsReadError};
 pub use importers::{DIALECTS, DialectEntry};
-pub use read::{EvalsDialect, EvalsReadError, is_foreign, read};
+pub use read::{is_foreign, read};
 pub use suite::{ImportedSuite, ShellPermission, unique_id};
 
 use crate::check::{self, Check};

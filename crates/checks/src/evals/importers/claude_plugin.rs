@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::read::EvalsDialect;
+use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::{Fields, SourceText};
 use crate::evals::{CaseDemand, EvalCase, EvalsReadError, FileLocation, ShellLine, ShellUse};
 use crate::yaml::YamlSchema;

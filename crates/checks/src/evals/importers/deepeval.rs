@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::{CaseReader, deduplicate};
-use crate::evals::read::EvalsDialect;
+use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::Fields;
 use crate::evals::{CaseDemand, EvalCase};
 use selftest_text::escape::terminal;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::read::{self, EvalsDialect};
+use crate::evals::dialect::{self, EvalsDialect};
 use crate::evals::source::Fields;
 use crate::evals::{MAX_CASES, RoutingCase};
 use selftest_text::escape::terminal;
@@ -43,7 +43,7 @@ pub(super) const TRIGGERS: DialectEntry = DialectEntry {
     },
     marks: &[],
     recognises: |source| {
-        let (dialect, _) = read::locate(source.text.value());
+        let (dialect, _) = dialect::locate(source.text.value());
         dialect == EvalsDialect::Trigger
     },
     read,
@@ -51,7 +51,7 @@ pub(super) const TRIGGERS: DialectEntry = DialectEntry {
 
 fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let document = source.text.value();
-    let (dialect, items) = read::locate(document);
+    let (dialect, items) = dialect::locate(document);
     reader.file.dialect = dialect;
     let root = source.text.root();
     if dialect == EvalsDialect::Unknown {
@@ -71,7 +71,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     if let Some(root) = &root {
         let skill = root.first(&["skill_name", "skill"]).and_then(|(_, skill)| skill.as_str());
         reader.file.skill = skill.map(ToOwned::to_owned);
-        root.describes(&read::LIST_KEYS);
+        root.describes(&dialect::LIST_KEYS);
         root.describes(&["$schema", "description", "version"]);
     } else {
         let skill = ["skill_name", "skill"].iter().find_map(|key| document.get(*key)?.as_str());
@@ -125,7 +125,7 @@ fn trigger(item: &Fields<'_>, reader: &mut CaseReader<'_>) {
 
 fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
     query.describes(&["id", "name", "note", "notes", "reason"]);
-    let keys: Vec<&str> = read::PROMPT_KEYS.into_iter().chain(["text"]).collect();
+    let keys: Vec<&str> = dialect::PROMPT_KEYS.into_iter().chain(["text"]).collect();
     let text = query.first(&keys).and_then(|(_, text)| text.as_str()).unwrap_or_default();
     if let Some(expected) =
         query.members().get("expected").filter(|_| query.get("should_trigger").is_none())
@@ -139,7 +139,7 @@ fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
 }
 
 fn query_of(query: &Value) -> Option<&str> {
-    read::PROMPT_KEYS.iter().chain(&["text"]).find_map(|key| query.get(*key)?.as_str())
+    dialect::PROMPT_KEYS.iter().chain(&["text"]).find_map(|key| query.get(*key)?.as_str())
 }
 
 fn add_query(

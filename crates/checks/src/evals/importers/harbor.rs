@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::read::EvalsDialect;
+use crate::evals::dialect::EvalsDialect;
 use crate::evals::{CaseDemand, EvalCase, FileLocation, ShellLine, ShellUse};
 use selftest_text::escape::terminal;
 

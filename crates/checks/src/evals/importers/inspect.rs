@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::DialectEntry;
 use crate::evals::case::{CaseReader, message};
-use crate::evals::read::EvalsDialect;
+use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::{Fields, SourceText};
 use crate::evals::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, FileLocation, MAX_CASES, ShellLine, ShellUse,

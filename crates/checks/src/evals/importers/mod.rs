@@ -14,7 +14,7 @@ mod tessl;
 mod uipath;
 
 use super::case::CaseReader;
-use super::read::EvalsDialect;
+use super::dialect::EvalsDialect;
 use super::source::SourceText;
 use crate::yaml::YamlSchema;
 

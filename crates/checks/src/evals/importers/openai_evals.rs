@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::inspect::{SampleForm, agrees, read_lines};
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::read::{EvalsDialect, lfs_pointer};
+use crate::evals::dialect::{EvalsDialect, lfs_pointer};
 use crate::evals::source::Fields;
 use crate::evals::{CaseDemand, FileLocation};
 use crate::yaml::YamlSchema;

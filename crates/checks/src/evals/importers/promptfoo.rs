@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{DialectEntry, SuiteSource};
 use crate::check;
 use crate::evals::case::{CaseReader, deduplicate};
-use crate::evals::read::{EvalsDialect, is_promptfoo};
+use crate::evals::dialect::{EvalsDialect, is_promptfoo};
 use crate::evals::source::Fields;
 use crate::evals::{CaseDemand, DemandDecider, EvalCase, MAX_CASES};
 use crate::yaml::YamlSchema;

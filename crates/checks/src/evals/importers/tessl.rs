@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::{CaseReader, deduplicate};
-use crate::evals::read::EvalsDialect;
+use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::SourceText;
 use crate::evals::{CaseDemand, EvalCase, FileLocation};
 use crate::sentence::SentenceContext;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
-use crate::evals::read::EvalsDialect;
+use crate::evals::dialect::EvalsDialect;
 use crate::evals::source::Fields;
 use crate::evals::{CaseDemand, EvalCase, FileLocation, MAX_CASES, ShellLine, ShellUse};
 use crate::yaml::YamlSchema;
