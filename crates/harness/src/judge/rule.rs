@@ -165,7 +165,11 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
         return Some(CertainVerdict::wrong("the answer is a refusal"));
     }
     // Where the reference knows more, not to know is wrong.
-    let knows = |reference: &String| !reference.trim().is_empty() && !is_non_answer(reference);
+    let said = output.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let knows = |reference: &String| {
+        let says_so = reference.to_lowercase().contains(&said) || is_non_answer(reference);
+        !reference.trim().is_empty() && !says_so
+    };
     if evidence.case.grounds.reference.as_ref().is_some_and(knows) && is_non_answer(&output) {
         return Some(CertainVerdict::wrong("the answer says that it has none"));
     }
@@ -351,7 +355,7 @@ const REFUSALS: [&str; 8] = [
 /// Answers that say nothing but that there is none; each has to be the whole answer. With a reason
 /// ("it names no port") it may be the right one.
 const NON_ANSWERS: [&str; 4] = [
-    r"(?:(?:i(?: a|['’])m )?(?:so |very )?sorry|unfortunately|hmm+|well|apologies)?[\s,.!:;-]*(?:but )?(?:i|we) (?:really |honestly |simply |just )?(?:do not|don['’]?t|cannot|can ?not|can['’]?t|could not|couldn['’]?t|have no|am not|was not|wasn['’]?t) (?:know|say|tell|idea|sure|certain|able to (?:say|tell|find (?:it|that|this|out))|find (?:it|that|this|out|anything))(?: (?:that|this|it|about (?:that|this|it)))?|no (?:idea|clue|answer)|(?:i['’]m )?(?:really |honestly )?not (?:sure|certain)|(?:it is |that is |that['’]s |it['’]s )?unknown(?: to me)?|n/?a|\?+|…|\.\.\.",
+    r"(?:(?:i(?: a|['’])m )?(?:so |very )?sorry|unfortunately|hmm+|well|apologies)?[\s,.!:;-]*(?:but )?(?:i|we) (?:really |honestly |simply |just )?(?:do not|don['’]?t|cannot|can ?not|can['’]?t|could not|couldn['’]?t|have no|am not|was not|wasn['’]?t) (?:know|say|tell|idea|sure|certain|able to (?:say|tell|find (?:it|that|this|out))|find (?:it|that|this|out|anything))(?: (?:that|this|it|about (?:that|this|it)))?|no (?:idea|clue)|(?:i['’]m )?(?:really |honestly )?not (?:sure|certain)",
     r"(?:(?:es )?tut mir leid|leider)?[\s,.!:;-]*(?:aber )?(?:das )?(?:ich (?:weiß|weiss) (?:es|das)?|weiß ich|weiss ich|kann ich)(?: leider| wirklich| auch)* (?:nicht|nicht sagen)|keine ahnung",
     r"(?:désolé\w*|lo siento|desculpe|mi dispiace|sorry)?[\s,.!:;-]*(?:je ne (?:le )?sais pas|aucune idée|no (?:lo )?sé|ni idea|não sei|não faço ideia|non (?:lo )?so|nessuna idea|ik weet (?:het|dat) niet|geen idee|nie wiem)",
     r"(?:すみません|申し訳ありません)?[\s、。]*(?:が、)?(?:分|わ)かりません|(?:抱歉|对不起)?[\s，。]*我?不(?:知道|清楚)",
@@ -493,7 +497,6 @@ mod tests {
             "No lo sé.",
             "わかりません。",
             "我不知道。",
-            "…",
         ] {
             assert_eq!(certain(nothing, known), Some(false), "{nothing}");
             assert_ne!(certain(nothing, Some("I don't know.")), Some(false), "{nothing}");
@@ -502,6 +505,11 @@ mod tests {
         for honest in ["I don't know of any other fare than free.", "I cannot say no: it is free."]
         {
             assert_eq!(certain(honest, known), None, "{honest}");
+        }
+        // What the reference says itself, and what may be a value.
+        assert_eq!(certain("Not sure.", Some("The team is not sure.")), None);
+        for value in ["Unknown", "N/A", "Na", "?", "..."] {
+            assert_ne!(certain(value, Some("One of these five.")), Some(false), "{value}");
         }
     }
 
