@@ -324,7 +324,12 @@ impl Target {
     pub(super) fn with_output(&self, printed: &str) -> Option<Self> {
         let command = self.command().filter(|command| command.output.is_none())?;
         let parse = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
-        let printed = parse(printed).or_else(|| printed.lines().rev().find_map(parse))?;
+        let last = printed.trim_end().lines().next_back()?;
+        let printed = parse(printed).or_else(|| parse(last))?;
+        // A line of a log.
+        if ["level", "time", "ts"].iter().any(|key| printed.get(*key).is_some()) {
+            return None;
+        }
         let holds_text = |name: &&&str| printed.get(**name).is_some_and(Value::is_string);
         let output = Some(format!("/{}", OUTPUTS.iter().find(holds_text)?));
         Some(Self::Command(FoundCommand { output, ..command }))

@@ -155,7 +155,7 @@ fn suite(found: &Found) -> String {
 /// Returns a pattern that finds the text where it is no part of another word: a folder may be
 /// called `app`.
 fn whole(text: &str) -> String {
-    let bound = |c: Option<char>| c.filter(|c| c.is_alphanumeric()).map_or("", |_| r"\b");
+    let bound = |c: Option<char>| c.filter(char::is_ascii_alphanumeric).map_or("", |_| r"\b");
     format!("{}{}{}", bound(text.chars().next()), escaped(text), bound(text.chars().next_back()))
 }
 

@@ -242,11 +242,10 @@ impl TreatmentEvidence {
 /// Returns true if the system under test answered in the case at all. An error without a word is no
 /// answer: so ends every trial of an agent that cannot work, with the skill or without it.
 pub(crate) fn has_answer(case: &CaseDocument) -> bool {
-    case.steps.iter().any(|step| {
-        // Where an error is expected, its status is the whole answer.
-        let is_error = |status| status == TaskStatus::Error && step.expected_status != status;
-        step.reply.as_ref().is_some_and(|reply| !is_error(reply.status) || !is_blank(&reply.output))
-    })
+    case.steps
+        .iter()
+        .filter_map(|step| step.reply.as_ref())
+        .any(|reply| reply.status != TaskStatus::Error || !is_blank(&reply.output))
 }
 
 fn reports_calls(case: &CaseDocument) -> bool {
