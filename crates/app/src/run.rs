@@ -424,6 +424,8 @@ impl FinishedRun {
         let RunResults { cases, summary, outcome, gate } = &self.results;
         let (header, paths) = (&self.header, self.document.paths());
         let (took, finding) = (self.took, gate.as_deref());
+        // Merged and rejudged runs start without it.
+        let is_announced = is_announced && self.journal.is_some() && header.rejudged.is_none();
         let closing = ClosingOptions { style, detail, links, took, gate: finding, is_announced };
         let mut text = terminal::closing(header, cases, summary, *outcome, paths, &closing);
         if let Some(finding) = gate {
