@@ -167,7 +167,12 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
     // Where the reference knows more, not to know is wrong.
     let said = output.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let knows = |reference: &String| {
-        let says_so = reference.to_lowercase().contains(&said) || is_non_answer(reference);
+        let text = reference.to_lowercase();
+        // It may say that nothing is stated.
+        let denies = ["not", "n't", "n’t", "no ", "unknown", "nicht", "kein", "pas ", "ない", "不"]
+            .iter()
+            .any(|word| text.contains(word));
+        let says_so = denies || text.contains(&said) || is_non_answer(reference);
         !reference.trim().is_empty() && !says_so
     };
     if evidence.case.grounds.reference.as_ref().is_some_and(knows) && is_non_answer(&output) {
@@ -508,6 +513,7 @@ mod tests {
         }
         // What the reference says itself, and what may be a value.
         assert_eq!(certain("Not sure.", Some("The team is not sure.")), None);
+        assert_eq!(certain("I don't know.", Some("The README does not say.")), None);
         for value in ["Unknown", "N/A", "Na", "?", "..."] {
             assert_ne!(certain(value, Some("One of these five.")), Some(false), "{value}");
         }
