@@ -354,18 +354,19 @@ pub(crate) fn answered(call: &Call) -> Value {
     if call.is_first_answer() && asks(call.last_message()) {
         json!({ "status": "AWAITING_RESPONSE", "output": "Which part do you mean?" })
     } else {
-        json!({ "status": "COMPLETE", "output": formed(call.last_message()) })
+        json!({ "status": "COMPLETE", "output": formed(call) })
     }
 }
 
 /// An answer of the form that a request asks for.
-fn formed(request: &str) -> String {
-    let asks = |words: &str| request.contains(words);
+fn formed(call: &Call) -> String {
+    let asks = |words: &str| call.last_message().contains(words);
     let lines = ["One line.", "Two lines.", "Three lines."];
     if asks("table of two columns") {
         "| A | B |\n|---|---|\n| 1 | 2 |".to_owned()
     } else if asks("number only") {
-        "80".to_owned()
+        // A rule compares the number with the reference, whatever the judge says.
+        number_in_gap(call).unwrap_or_else(|| "80".to_owned())
     } else if asks("bullet list of 2") {
         format!("- {}", lines[..2].join("\n- "))
     } else if asks("bullet list of 3") {
@@ -373,6 +374,17 @@ fn formed(request: &str) -> String {
     } else {
         lines.join("\n")
     }
+}
+
+/// The number that a file shown to the system under test has in the gap of `“before…after”`.
+fn number_in_gap(call: &Call) -> Option<String> {
+    let (_, gap) = call.last_message().split_once('“')?;
+    let (before, after) = gap.split_once('”')?.0.split_once('…')?;
+    call.text().split(before).skip(1).find_map(|rest| {
+        let digits = rest.find(|sign: char| !sign.is_ascii_digit())?;
+        let (number, rest) = rest.split_at(digits);
+        (digits > 0 && rest.starts_with(after)).then(|| number.to_owned())
+    })
 }
 
 /// A verdict with the same score in every category that the call asks for.
