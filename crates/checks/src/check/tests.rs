@@ -236,14 +236,18 @@ fn each_kind_says_what_happened() {
             "the command `three` ended with exit code 3: \"bad\"",
         ),
         (
-            json!({"command": {"run": ["hang"], "timeout_seconds": 2}}),
-            "failed",
+            json!({"not": {"command": {"run": ["hang"], "timeout_seconds": 2}}}),
+            "undecided",
             "the command `hang` did not end within 2 s",
         ),
-        (json!({"command": {"run": ["yes"]}}), "failed", "the command `yes` printed without end"),
+        (
+            json!({"command": {"run": ["yes"]}}),
+            "undecided",
+            "the command `yes` printed without end",
+        ),
         (
             json!({"command": {"run": ["crash"]}}),
-            "failed",
+            "undecided",
             "the command `crash` was ended by signal 11",
         ),
         (

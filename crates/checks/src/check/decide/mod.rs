@@ -210,15 +210,16 @@ pub(in crate::check) fn decide_command(
             "the command {program} did not start: {}",
             quote_text(why)
         )),
+        // A command without an exit code has not decided. Under `not`, a failure would be a pass.
         CommandOutcome::Killed { signal } => {
-            FactStatement::new(false, format!("the command {program} was ended by signal {signal}"))
+            FactStatement::undecided(format!("the command {program} was ended by signal {signal}"))
         }
         CommandOutcome::TimedOut => {
             let limit = command.timeout_seconds.seconds();
-            FactStatement::new(false, format!("the command {program} did not end within {limit} s"))
+            FactStatement::undecided(format!("the command {program} did not end within {limit} s"))
         }
         CommandOutcome::TooMuchOutput => {
-            FactStatement::new(false, format!("the command {program} printed without end"))
+            FactStatement::undecided(format!("the command {program} printed without end"))
         }
         CommandOutcome::Exited { code, stdout } => decide_exit(command, *code, stdout),
     }
