@@ -115,11 +115,7 @@ impl FoundCommand {
         if words.is_empty() || does_else {
             return None;
         }
-        // Their banner would repeat the request in front of the answer.
-        if ["npm", "pnpm"].contains(&words[0].as_str()) && !words.iter().any(|word| word == "-s") {
-            words.retain(|word| word != "--silent");
-            words.insert(1, "--silent".to_owned());
-        }
+        silence_package_manager(&mut words);
         let request = if take_request(&mut words) && !is_fed {
             RequestBy::Argument
         } else {
@@ -175,6 +171,28 @@ fn with_placeholders(line: &str) -> String {
         }
     }
     text + rest
+}
+
+/// Adds `--silent` for package managers whose banner would repeat the request before the answer.
+fn silence_package_manager(words: &mut Vec<String>) {
+    const OTHER_COMMANDS: &[&str] = &["dlx", "exec", "node", "workspace", "workspaces"];
+    let is_run = words.get(1).is_some_and(|word| word == "run");
+    let at = match words[0].as_str() {
+        "npm" | "pnpm" => 1,
+        "yarn" if is_run => 2,
+        // Only behind `run` does every version of Yarn take the flag.
+        "yarn" if !OTHER_COMMANDS.contains(&words.get(1).map_or("", String::as_str)) => {
+            words.insert(1, "run".to_owned());
+            2
+        }
+        _ => return,
+    };
+    // What follows `--`, or the script's name for other managers than npm, is the script's.
+    let is_name = |word: &str| words[0] != "npm" && word != "run" && !word.starts_with('-');
+    let mut own = words.iter().skip(1).take_while(|word| *word != "--" && !is_name(word));
+    if !own.any(|word| ["-s", "--silent"].contains(&word.as_str())) {
+        words.insert(at, "--silent".to_owned());
+    }
 }
 
 /// Reads `NAME=value` before a command.
@@ -443,8 +461,13 @@ mod tests {
         let words = |line| FoundCommand::parse(line, "x").unwrap().words.join(" ");
         assert_eq!(words("npm run ask -- \"Which port?\""), "npm --silent run ask -- {prompt}");
         assert_eq!(words("pnpm ask \"Which port?\" --json"), "pnpm --silent ask {prompt} --json");
-        assert_eq!(words("npm run --silent ask"), "npm --silent run ask");
+        assert_eq!(words("npm run --silent ask"), "npm run --silent ask");
         assert_eq!(words("npm -s run ask"), "npm -s run ask");
+        assert_eq!(words("npm run ask -- -s"), "npm --silent run ask -- -s");
+        assert_eq!(words("pnpm ask -s"), "pnpm --silent ask -s");
+        assert_eq!(words("yarn ask"), "yarn run --silent ask");
+        assert_eq!(words("yarn run ask"), "yarn run --silent ask");
+        assert_eq!(words("yarn node ask.js"), "yarn node ask.js");
     }
 
     #[test]

@@ -175,7 +175,11 @@ async fn greet_as(
 /// Returns the mark at which a program waits for the next line, if an answer ends in one.
 fn prompt_mark(answer: &str) -> Option<&str> {
     let last = answer.lines().last()?.trim();
-    let mark = last.rsplit(char::is_whitespace).next()?;
+    let (before, mark) = last.rsplit_once(char::is_whitespace).unwrap_or(("", last));
+    // `20 $` is a price.
+    if before.trim_end().ends_with(|sign: char| sign.is_numeric()) {
+        return None;
+    }
     (["$", "»", "❯"].contains(&mark) || !mark.is_empty() && mark.chars().all(|c| c == '>'))
         .then_some(mark)
 }
