@@ -41,6 +41,8 @@ const MAX_RAW: usize = 64 * 1024;
 
 /// Maximum length of a quoted start of a text, in bytes.
 const MAX_START: usize = 120;
+/// Number of lines, from the end, that are tried as the start of a JSON document.
+const MAX_DOCUMENTS: usize = 50;
 
 /// An answer as an adapter saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,13 +90,19 @@ impl SeenAnswer {
         }
     }
 
-    /// Sees the answer at a JSON Pointer of a text that is one JSON document, or has one in each
-    /// line: then of the last line that has something there.
+    /// Sees the answer at a JSON Pointer of a text that is one JSON document, ends in one, or has one
+    /// in each line: then of the last line that has something there.
     pub(in crate::sut) fn in_json(text: &str, pointer: &str, decoding: &[TextChange]) -> Self {
         let parse = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
         let has_it = |value: &Value| value.pointer(pointer).is_some_and(|found| !found.is_null());
         let lines: Vec<Value> = text.lines().filter_map(parse).filter(Value::is_object).collect();
-        let found = parse(text).or_else(|| {
+        // A banner or log lines may stand before a document of several lines.
+        let last_document = || {
+            let starts = text.rmatch_indices("\n{").take(MAX_DOCUMENTS);
+            let mut documents = starts.filter_map(|(at, _)| parse(text.get(at..)?));
+            documents.next().filter(|_| !lines.iter().any(has_it))
+        };
+        let found = parse(text).or_else(last_document).or_else(|| {
             let at = lines.iter().rposition(has_it).unwrap_or(lines.len().saturating_sub(1));
             // Pieces of a stream, or one that broke off, are no answer.
             let is_error = |line: &Value| {
@@ -102,7 +110,7 @@ impl SeenAnswer {
             };
             let is_whole = lines.iter().filter(|line| has_it(line)).count() <= 1
                 && !lines.iter().skip(at).any(is_error);
-            lines.into_iter().nth(at).filter(|_| is_whole)
+            lines.get(at).filter(|_| is_whole).cloned()
         });
         match found {
             Some(value) => Self::at(&value, pointer, decoding),
@@ -297,6 +305,7 @@ mod tests {
             format!("starting\n{answer}\n"),
             format!("{{\"type\": \"system\"}}\n{answer}\n{{\"type\": \"usage\"}}\n"),
             "{\n  \"result\": \"At 9.\"\n}\n".to_owned(),
+            "> agent\n> node a.js\n{\"level\": 1}\n{\n  \"result\": \"At 9.\"\n}\n".to_owned(),
         ] {
             assert_eq!(seen(&text).text(), "At 9.", "{text}");
         }
