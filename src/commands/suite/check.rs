@@ -85,9 +85,9 @@ pub(super) fn execute(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result
                 .hint(Some("name an evals.json, a suite, or a folder of skills")));
         }
     }
-    // A file may be named, and lie in a folder that is named as well.
+    // A file may be named, and lie in a folder that is named as well, in another spelling.
     let mut seen = HashSet::new();
-    files.retain(|file| seen.insert(file.clone()));
+    files.retain(|file| seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone())));
     if arguments.suggest && !arguments.json {
         return suggest_checks(&files);
     }
