@@ -197,7 +197,7 @@ impl GradingQueue {
     pub(super) async fn is_busy(&self, worker: &str) -> Result<bool, StoreError> {
         let query = format!(
             "SELECT id FROM jobs WHERE job_type = $1 \
-             AND ({WAITING} OR ({RUNNING} AND lock_by LIKE $2 || '%')) LIMIT 1"
+             AND ({WAITING} OR ({RUNNING} AND SUBSTR(lock_by, 1, LENGTH($2)) = $2)) LIMIT 1"
         );
         let found: Vec<(String,)> = self.database.select(query, &[&self.name, worker]).await?;
         Ok(!found.is_empty())
@@ -241,11 +241,11 @@ impl GradingQueue {
     pub(super) async fn release_worker(&self, worker: &str) -> Result<(), StoreError> {
         let give_back = format!(
             "UPDATE jobs SET status = 'Pending', lock_by = NULL, lock_at = NULL \
-             WHERE job_type = $1 AND {RUNNING} AND lock_by LIKE $2 || '%'"
+             WHERE job_type = $1 AND {RUNNING} AND SUBSTR(lock_by, 1, LENGTH($2)) = $2"
         );
         // The worker's row stays because its finished gradings refer to it.
         let retire = format!(
-            "UPDATE workers SET last_seen = {} WHERE worker_type = $1 AND id LIKE $2 || '%'",
+            "UPDATE workers SET last_seen = {} WHERE worker_type = $1 AND SUBSTR(id, 1, LENGTH($2)) = $2",
             self.dialect().long_ago
         );
         for query in [give_back, retire] {
