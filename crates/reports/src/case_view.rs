@@ -1,7 +1,7 @@
 //! View of cases for reports: status, score, and the deciding step; and repeated cases with all
 //! their trials. Computes nothing that `outcome` has not decided.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::wording;
 use selftest_checks::scenario::TaskStatus;
@@ -355,9 +355,10 @@ pub(super) fn loading<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<St
 /// Returns the repeated cases in the order of their first trials; empty for a run without repeats.
 pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<RepeatedCaseView<'a>> {
     let mut found: Vec<(RepeatedCaseView<'a>, f64, u32)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for reading in cases.iter().filter(|reading| reading.result.repeat.is_some()) {
         let id = reading.result.scenario.id.as_str();
-        let at = found.iter().position(|(case, ..)| case.id == id).unwrap_or_else(|| {
+        let at = *places.entry(id).or_insert_with(|| {
             let (mean, lowest, highest) = (None, None, None);
             let (passed, decided, trials) = (0, 0, 0);
             found.push((

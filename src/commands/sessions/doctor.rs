@@ -293,7 +293,7 @@ fn table(places: &[Place], absent: &[&str]) -> String {
         }
     }
     if !absent.is_empty() {
-        text += &format!("nothing here of: {}\n", absent.join(", "));
+        text += &format!("no sessions found of: {}\n", absent.join(", "));
     }
     text
 }

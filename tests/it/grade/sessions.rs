@@ -232,7 +232,7 @@ fn the_doctor_says_what_was_found_read_and_refused() {
     }
     // At home there may be nothing at all.
     let run = Workspace::new().args(["sessions", "doctor"]).run().exit(0);
-    let _ = run.stdout_contains("nothing here of: amp, antigravity, claude-code");
+    let _ = run.stdout_contains("no sessions found of: amp, antigravity, claude-code");
 }
 
 #[test]
