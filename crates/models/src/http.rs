@@ -353,8 +353,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Some(wait);
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
-    // A date in the past means no wait.
-    // By the server's own clock, which may differ from ours.
+    // By the server's own clock, which may differ from ours. A date in the past means no wait.
     Some(date(asked)?.duration_since(date(text(headers, DATE)?)?).unwrap_or_default())
 }
 

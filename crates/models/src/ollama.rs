@@ -365,7 +365,6 @@ impl OllamaModel {
 /// Returns the likeliest first tokens of a reply. `None` before 0.12.11, or if the model thought
 /// anyway, since the list does not separate thoughts from the reply.
 fn first_token(value: &Value) -> Option<Vec<super::TokenProbability>> {
-    // The token list then starts with the thoughts.
     let thought = value.get("message").is_none_or(choice::has_thinking);
     if thought { None } else { choice::parse_first_token(value.get("logprobs")) }
 }

@@ -535,7 +535,6 @@ fn excludes_calls(members: &Map<String, Value>) -> bool {
 /// the call, they would be inverted with it.
 fn excluded_call(tool: &str, members: &Map<String, Value>) -> Option<Value> {
     let mut members = members.clone();
-    // The limit of 0 is the negation itself; applied to the call it would be negated twice.
     members.retain(|key, value| !LIMIT_KEYS.contains(&key.as_str()) || value.as_u64() != Some(0));
     let call = tool_call(tool, &members)?;
     Some(if call.is_string() {

@@ -214,7 +214,6 @@ fn owner_of(name: &str) -> Option<RunId> {
 /// about to start, so it counts as alive.
 fn is_alive(disk: &dyn Disk, folder: &Path, run: &RunId) -> bool {
     let journal = folder.join(format!("{run}.{EXTENSION}"));
-    // Without its journal, nothing shows that the run is dead: it may be about to write it.
     disk.open(&journal, OpenMode::Read).map_or(true, |file| file.try_lock_shared().is_err())
 }
 

@@ -155,7 +155,6 @@ impl Judge {
         let (mut calls, mut samples) = (Vec::new(), Vec::new());
         let has_reference = evidence.case.grounds.reference.is_some();
         let unfit = self.fitness.as_ref().and_then(|known| known.unfit_reason_for(has_reference));
-        // A measurement is of the judge.
         // Before the judge's fitness: what form decides needs no judge.
         let certain = certain_verdict(evidence).filter(|_| !self.reads_all);
         let certain = certain.and_then(|certain| {

@@ -68,7 +68,6 @@ impl RunOptions {
     /// sequential calls do not finish together, and slots that finish first would stay empty.
     /// Returns 0 if the run may end early, because an unused prompt would appear in no report.
     fn prefetch_count(&self, cases: usize, concurrency: usize) -> usize {
-        // A prompt that is generated ahead is wasted if its case never runs.
         let may_end_early = self.fail_fast || self.limits != RunLimits::default();
         let is_worth_it = concurrency > 1 && cases > concurrency;
         if is_worth_it && !may_end_early { concurrency } else { 0 }

@@ -128,7 +128,6 @@ impl IdentityHasher {
     /// hash the same bytes.
     fn part(&mut self, name: &[u8], content: &[u8]) {
         for part in [name, content] {
-            // With the length in front, `ab` + `c` and `a` + `bc` have different digests.
             self.hash.update((part.len() as u64).to_le_bytes());
             self.hash.update(part);
         }

@@ -344,8 +344,7 @@ impl ToolOutput {
         };
         let is_blocks =
             || serde_json::from_str::<Vec<TypedElement>>(json).is_ok_and(|all| !all.is_empty());
-        // Any other list is the output itself.
-        // A list of which every element has a type; a program may well print a list of objects.
+        // A program may print a list of objects as well: without types it is the output itself.
         if json.starts_with('[') && is_blocks() {
             let mut blocks = ContentBlocks::parse(json).unwrap_or_default();
             return Self { text: blocks.take_text(), ..Self::default() };

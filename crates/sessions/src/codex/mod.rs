@@ -422,7 +422,6 @@ impl<'f, 's> RolloutReader<'f, 's> {
 
     /// Sends a compaction once, although it is reported as a record and as an event.
     fn compaction(&mut self, text: Text<'_>, time: Moment) {
-        // Written as a record and as an event, in either order.
         if self.echo != Some(RepeatedEvent::Compaction) {
             self.mark(EventMark::Compacted, EventOrigin::Harness, text, time);
             self.echo = Some(RepeatedEvent::Compaction);
