@@ -351,6 +351,8 @@ impl Cassette {
                 continue;
             }
             let too_long = path.metadata().is_ok_and(|metadata| metadata.len() > MAX_FILE);
+            // An error and not skipped: a damaged file would look like a request that was never
+            // made.
             let recording = std::fs::read(&path)
                 .ok()
                 .filter(|_| !too_long)

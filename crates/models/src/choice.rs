@@ -36,6 +36,7 @@ impl YesNoAnswer {
     /// Parses a token's text: a word of either list, or a prefix of `yes` or `no`.
     pub fn from_token(text: &str) -> Option<Self> {
         let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
+        // Everything starts with the empty word, and no word of the lists has more than 12 bytes.
         if word.is_empty() || word.len() > 12 {
             return None;
         }

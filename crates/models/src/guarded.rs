@@ -376,6 +376,7 @@ impl CircuitBreaker {
 
     /// Records that the server answered, even if with an error specific to the call.
     pub(crate) fn record_answer(&self, now: Instant) {
+        // Closes an open breaker as well: the call that was let through found the server alive.
         *self.state() = BreakerState { last_answer: Some(now), ..BreakerState::default() };
     }
 

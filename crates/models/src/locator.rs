@@ -93,6 +93,7 @@ impl ModelLocator {
     #[must_use]
     pub fn with_call_log(self, log: Arc<CallLog>) -> Self {
         Self {
+            // What the journal answers is not recorded again; numbers continue after it.
             numbering: RecordingCounter::starting_at(log.answer_counts(None)),
             call_log: Some(log),
             ..self

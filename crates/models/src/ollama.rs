@@ -65,11 +65,13 @@ fn parse_host(host: Option<&str>) -> String {
         Some(slash) => rest.split_at(slash),
         None => (rest, ""),
     };
+    // The last sign separates: a password may contain others.
     let (credentials, authority) = match authority.rsplit_once('@') {
         Some((credentials, authority)) => (format!("{credentials}@"), authority),
         None => (String::new(), authority),
     };
     let (host, port) = split_port(authority);
+    // As in Ollama, an invalid port is replaced by the default one.
     let valid = |port: &&str| port.parse::<u16>().is_ok();
     let port = port.filter(valid).unwrap_or(default_port);
     let host = match host {
@@ -240,6 +242,7 @@ impl OllamaModel {
         if let Some(&known) = self.supports_schema.get() {
             return Ok(known);
         }
+        // Only an answer is kept, so that a server that was down is asked again.
         let takes = version_supports_schema(&self.server.version().await?);
         Ok(*self.supports_schema.get_or_init(|| takes))
     }

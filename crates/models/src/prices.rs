@@ -171,6 +171,7 @@ impl ModelPrices {
     /// for which a provider or region before the name (`anthropic/…`) is ignored.
     pub fn recorded_price_of(&self, model: &str) -> Option<ModelPrice> {
         let own = self.price_of(model);
+        // List prices are in USD, and nothing converts them.
         if own.is_some() || !self.list || self.currency != USD {
             return own;
         }

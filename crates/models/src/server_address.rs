@@ -112,6 +112,7 @@ impl ServerAddress {
             url.set_host(Some(client))
                 .map_err(|error| ServerAddressError::Invalid(shown(), error.to_string()))?;
         }
+        // `Url` keeps user and password escaped; the header has to carry them as they are.
         let name = decoded(url.username());
         let credentials = match url.password() {
             Some(password) => Some((name, SecretString::from(decoded(password)))),

@@ -112,6 +112,7 @@ fn assemble(
     let first_user = messages.iter().position(|message| message.role == ChatRole::User);
     let (mut prefix, mut shared, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
+        // Only the template's own text may contain control tokens.
         tokens.extend(model.tokenize(part.as_bytes(), true));
         // Some templates already contain this token, and it must not be doubled.
         if place == 0

@@ -165,6 +165,7 @@ impl<'model> InferenceEngine<'model> {
         }
         let prompt = conversation::build_prompt(self.model, request)?;
         let prompt_tokens = prompt.len();
+        // At least one token has to be left for the reply.
         if prompt_tokens >= self.limit {
             return Err(self.prompt_too_long(format!("{prompt_tokens} tokens")));
         }
@@ -562,6 +563,7 @@ impl StateCache {
     }
 
     fn prune(&self) {
+        // Any file counts, also the `.part` files of processes that were killed.
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<(SystemTime, PathBuf)> = entries
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))

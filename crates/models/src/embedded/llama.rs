@@ -187,6 +187,7 @@ impl Drop for LlamaModel {
 /// needs.
 fn fill_buffer<T: Copy + Default>(size: usize, call: impl Fn(*mut T, i32) -> i32) -> Vec<T> {
     let mut buffer = vec![T::default(); size];
+    // The first call may only return the size that the buffer of the second has to have.
     for _ in 0..2 {
         let size = i32::try_from(buffer.len()).unwrap_or(i32::MAX);
         let written = call(buffer.as_mut_ptr(), size);

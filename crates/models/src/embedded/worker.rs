@@ -77,6 +77,7 @@ impl EngineWorker {
     }
 
     fn submit(&self, job: EngineJob) -> Result<(), ModelError> {
+        // Held while the thread starts, so that two first jobs do not load the file twice.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let jobs = match running.as_ref() {
             Some(running) => &running.jobs,
@@ -240,6 +241,7 @@ impl ComputeLock {
     /// Waits for a turn, at most one batch of each other model.
     pub(super) fn acquire(&self) -> ComputeGuard<'_> {
         let process = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a lock, processes with the same file only slow each other down.
         let file = self.0.as_ref().filter(|file| file.lock().is_ok());
         ComputeGuard { file, _process: process }
     }
