@@ -35,6 +35,7 @@ pub(super) fn encode_record(record: &impl Serialize) -> serde_json::Result<Vec<u
     let mut line = Vec::with_capacity(USUAL_LENGTH);
     line.resize(CHECKSUM, UNSYNCED);
     serde_json::to_writer(&mut line, record)?;
+    // Does not cover the mark, which is known only when the encoded record is written.
     let checksum = format!("{:08x}", crc32fast::hash(&line[CHECKSUM..]));
     line[..CHECKSUM - 1].copy_from_slice(checksum.as_bytes());
     line.push(b'\n');

@@ -143,6 +143,8 @@ impl Journal {
     /// Waits until everything is on disk.
     pub fn close(&self) {
         self.shared.lock().is_closed = true;
+        // The thread waits either for records or for the delay to pass, and has to notice both
+        // ways.
         self.shared.changed.notify_one();
         self.shared.closing.notify_one();
         let keeper = self.sync_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -230,6 +232,7 @@ impl JournalState {
 
     /// Writes the file again if the user removed it, or its folder, during the run.
     fn stay_in_place(&mut self) {
+        // A path that cannot be examined does not mean that the file was removed.
         if !self.file.is_at(&self.path).unwrap_or(true) {
             let moved = self.move_away();
             self.record_error(moved);
@@ -313,6 +316,7 @@ impl SharedJournal {
         &'a self,
         mut state: MutexGuard<'a, JournalState>,
     ) -> MutexGuard<'a, JournalState> {
+        // Reset before the lock is released: what is appended during the sync needs another one.
         state.has_unsynced = false;
         // The lock is released during the sync, so that appends do not wait for the disk.
         let (file, length) = (Arc::clone(&state.file), state.length);

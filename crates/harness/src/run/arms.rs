@@ -66,6 +66,7 @@ pub async fn execute_arms(
         .collect();
     let mut results: Vec<Vec<Arc<CaseResult>>> =
         arms.iter().map(|arm| arm.recalled.clone()).collect();
+    // What the experiment spent before it was interrupted counts against the same limits.
     for case in results.iter().flatten() {
         spending.add(case);
     }
@@ -94,6 +95,7 @@ pub async fn execute_arms(
             stop.store(true, Ordering::Relaxed);
         }
     }
+    // The stream borrows `runs`, which are consumed below.
     drop(trials);
     let limit = spending.reached_limit(Instant::now());
     if let Some(why) = &limit {
@@ -103,6 +105,7 @@ pub async fn execute_arms(
         }
     }
     let finish = |(run, results): (RunExecution<'_>, Vec<Arc<CaseResult>>)| {
+        // An arm all of whose trials ran is complete, even if the limit stopped another one.
         let is_short = results.iter().any(|case| case.was_stopped_by_limit());
         run.finish(results, &RunGate::Absolute, &[], limit.clone().filter(|_| is_short))
     };
@@ -156,6 +159,7 @@ struct ShuffleRng(u64);
 
 impl ShuffleRng {
     fn below(&mut self, limit: usize) -> usize {
+        // The increment of SplitMix64: 2^64 divided by the golden ratio, made odd.
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let wide = u128::from(mix(self.0)) * limit as u128;
         // The high half of the product distributes values evenly, up to a bias of limit / 2^64.

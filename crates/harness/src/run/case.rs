@@ -110,6 +110,8 @@ impl CaseRun {
     pub(super) async fn finish(mut self, cut: Option<Interruption>) -> CaseResult {
         let is_cut = cut.is_some();
         if let Some(session) = self.session.take() {
+            // Closed first: the comparison of the project below has to see the last writes of the
+            // program.
             self.draft.evidence = session.close().await;
         }
         // The first error explains more than a later cut.
@@ -233,6 +235,7 @@ impl CaseRun {
         }
         let runner = Arc::clone(&self.runner);
         let limit = self.planned.limits.timeout;
+        // Opening counts against the time of the case; the commands have time limits of their own.
         let opening = open(&runner, &self.planned, &self.task);
         let left = &mut self.remaining;
         let session = match within_time_left(opening, left, limit, &runner.outages).await.0 {
@@ -352,6 +355,7 @@ impl CaseRun {
             }
         })?;
         let mut case = made.case;
+        // A frozen case has the user's grounds already; a generated one only gets them here.
         case.grounds.add(self.planned.grounds.clone());
         self.draft.notes.extend(made.notes);
         self.draft.case = Some(case.clone());
@@ -374,6 +378,8 @@ impl CaseRun {
         // error.
         let stands = stands.filter(|status| *status != TaskStatus::Error);
         let expected_status = expected.or(stands).unwrap_or(TaskStatus::Complete);
+        // Recorded before an error is returned, so that the report shows the input without an
+        // answer.
         self.draft.steps.push(CaseStep {
             kind,
             input: input.to_owned(),
@@ -490,6 +496,7 @@ impl CaseRun {
         let mut written = Vec::new();
         for (path, content) in changes.after {
             let FileContent::Text(text) = content else { continue };
+            // Redacted before it is cut: half of a secret would no longer be recognised.
             let text = self.runner.redactor.apply(&text).into_owned();
             let end = text.floor_char_boundary(MAX_JUDGED_BYTES);
             let mark = if end < text.len() { "\n(the rest is left out here)" } else { "" };
@@ -616,6 +623,7 @@ async fn within_time_left<T>(
     let result = if let Ok(result) = result {
         result.map_err(|error| match error {
             SutError::Unavailable { what } => Interruption::ModelUnavailable(what),
+            // Every other case would fail alike, so that no further one is started.
             error @ (SutError::NotStarted { .. } | SutError::Lost { .. }) => {
                 let why = error.message();
                 outages.record(&why);

@@ -82,6 +82,7 @@ pub async fn execute(
     events: &EventSender,
     course: &RunOptions,
 ) -> RunResults {
+    // `buffer_unordered(0)` would wait forever without starting a case.
     let concurrency = header.config.concurrency.max(1);
     let prices = header.prices.clone().unwrap_or_default();
     let mut run = RunExecution::start(0, runner, header, events, &course.cancel);
@@ -106,7 +107,10 @@ pub async fn execute(
         if waiting.is_empty() {
             break;
         }
+        // Returns early at a failure under `--fail-fast`. If retries clear it, the loop continues
+        // with the rest.
         let begun = run.run_cases(waiting, concurrency, course, &mut results).await;
+        // Cases start in order, so that those not started are the last ones.
         waiting = &waiting[begun..];
     }
     // A limit reached after the last case had finished does not change the outcome.
@@ -137,6 +141,8 @@ impl<'a> CaseResults<'a> {
         for case in recalled {
             spending.add(case);
         }
+        // Retries before the interruption used these indices; further ones must not repeat their
+        // seeds.
         let again = recalled.iter().map(|case| case.reruns.len()).sum();
         Self { plan, cases: recalled.to_vec(), spending, again }
     }
@@ -516,6 +522,7 @@ pub struct ObserverThread {
 
 /// Starts the thread.
 pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (EventSender, ObserverThread) {
+    // Unbounded, so that a case never waits for a slow observer.
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || EventDelivery::new(observers).run(&receiver));
     (EventSender { sender, started: Instant::now(), log: None }, ObserverThread { thread })
@@ -557,6 +564,7 @@ impl EventDelivery {
             // Flushed once per burst. A report is rewritten as a whole, so that a flush per event
             // would make a run of many cases quadratic.
             self.each(|observer| observer.flush(false));
+            // Parked instead of slept, so that `finish` can end the delay.
             std::thread::park_timeout(BATCH_DELAY);
         }
     }

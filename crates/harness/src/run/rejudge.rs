@@ -46,6 +46,7 @@ fn is_complete(stored: &CaseResult) -> bool {
     let Some(replies) = replies.collect::<Option<Vec<_>>>() else { return false };
     let asks = |status| status == TaskStatus::AwaitingResponse;
     let follow_ups = scenario.follow_ups.len();
+    // A reply flow also ends when the program asks nothing more, and follow-ups end at an error.
     let said = |last: &&SutReply| match follow_ups {
         0 => replies.len() > flow || !asks(last.status),
         _ => replies.len() > follow_ups || last.status == TaskStatus::Error,

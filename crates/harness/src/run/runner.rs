@@ -67,6 +67,7 @@ impl ProjectWatch {
 
     /// Returns the changes since the last call, and since the start.
     pub(super) fn detect_changes(&self) -> (Vec<String>, Vec<String>) {
+        // Held during the scan: two cases that finish together must not both report one change.
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Arc::new(latest.refresh());
         let changes = (now.changes_since(&latest), now.changes_since(&self.first));
@@ -146,6 +147,7 @@ impl PromptPrefetch {
         planned: &PlannedCase,
         run: usize,
     ) -> impl Future<Output = ()> + use<> {
+        // The task's handle stays in the map for `take`, so that its end is signalled separately.
         let (told, is_made) = oneshot::channel();
         let (generator, library) = (Arc::clone(generator), Arc::clone(library));
         let (index, planned) = (planned.index, planned.clone());

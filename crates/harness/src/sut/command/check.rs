@@ -40,6 +40,7 @@ impl CommandRunner {
     pub fn new(mut host: CommandHost) -> Self {
         if host.sandbox == SandboxMode::Off {
             host.sandbox = SandboxMode::BestEffort;
+            // The shared facts were determined with the sandbox off.
             host.facts = Arc::default();
         }
         Self { host: host.absolute(), started: AtomicU32::new(0) }
@@ -88,6 +89,7 @@ impl CommandRunner {
                 end(status, stdout)
             }
         };
+        // A command that never reads its stdin would leave the task in a full pipe.
         feed.abort();
         // A command that was cut off gets no grace period.
         let ended = matches!(end, CommandOutcome::Exited { .. } | CommandOutcome::Killed { .. });

@@ -228,6 +228,7 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
 /// Returns true if a text ends like the prompt of a program that reads a line.
 fn asks_for_input(printed: &str) -> bool {
     let last = last_line(printed);
+    // A program that reads a line leaves the cursor behind its question. JSON is no question.
     !printed.ends_with('\n')
         && last.trim_end().ends_with(['>', ':', '?', '$', '#', '»', '❯', '›', '？', '：'])
         && !last.trim_start().starts_with('{')
@@ -337,6 +338,7 @@ fn script(run: &[String]) -> Option<(&str, &'static [&'static str])> {
     if WRAPPERS.contains(&name) {
         return script_of_wrapped(arguments);
     }
+    // Interpreters are installed under names with a version, such as `python3.12`.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = INTERPRETERS.iter().find(|it| it.names.contains(&bare))?;
     let mut rest = arguments.iter();
@@ -356,6 +358,7 @@ fn script(run: &[String]) -> Option<(&str, &'static [&'static str])> {
                 continue;
             }
             let is_script = !interpreter.needs_ending || has_ending(argument);
+            // Placeholders, variables and patterns are resolved only when the program starts.
             let is_fixed = !argument.contains(['{', '$', '*']);
             return (is_script && is_fixed).then_some((argument, interpreter.endings));
         } else if argument.len() > 2
@@ -374,6 +377,7 @@ fn script(run: &[String]) -> Option<(&str, &'static [&'static str])> {
 
 /// Returns the script in the arguments of a wrapper.
 fn script_of_wrapped(arguments: &[String]) -> Option<(&str, &'static [&'static str])> {
+    // Besides options, `env` takes assignments, and `timeout 30` and `nice -n 5` take numbers.
     let is_own = |argument: &String| {
         argument.starts_with('-')
             || argument.contains('=')

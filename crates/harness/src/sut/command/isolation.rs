@@ -364,6 +364,7 @@ fn inner(standing: &SandboxSupport, settings: &ProgramSettings, isolation: &mut 
         none if none.is_empty() || is_listed => "none".to_owned(),
         ports => ports,
     };
+    // The versions came with Linux 5.13 (1), 6.2 (3), 6.7 (4), 6.10 (5) and 6.12 (6).
     let rules: &[(i32, String)] = &[
         (
             1,

@@ -168,6 +168,7 @@ impl ReadMarks {
 
 fn mark(file: &Path) -> io::Result<()> {
     let times = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH + LONG_AGO);
+    // Unix asks for the ownership of the file here, not for a handle that can write.
     File::open(file)?.set_times(times)
 }
 
@@ -182,6 +183,7 @@ fn keeps_access_times(probe: &Path) -> io::Result<bool> {
     std::fs::write(probe, "x")?;
     mark(probe)?;
     let was_marked = is_marked(probe) == Some(true);
+    // Opening a file does not change its access time, only reading does.
     File::open(probe)?.read_to_end(&mut Vec::new())?;
     let found = was_marked && is_marked(probe) == Some(false);
     std::fs::remove_file(probe)?;
