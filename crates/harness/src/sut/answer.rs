@@ -41,8 +41,6 @@ const MAX_RAW: usize = 64 * 1024;
 
 /// Maximum length of a quoted start of a text, in bytes.
 const MAX_START: usize = 120;
-/// Number of lines, from the end, that are tried as the start of a JSON document.
-const MAX_DOCUMENTS: usize = 50;
 
 /// An answer as an adapter saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,34 +88,42 @@ impl SeenAnswer {
         }
     }
 
-    /// Sees the answer at a JSON Pointer of a text that is one JSON document, ends in one, or has one
-    /// in each line: then of the last line that has something there.
+    /// Sees the answer at a JSON Pointer of what a program printed: in the one JSON object that has
+    /// something there. A banner and lines of a log may stand around it.
+    ///
+    /// Several such objects are pieces of a stream, and what follows the object may say that it
+    /// failed: neither is an answer, and no text that breaks off is.
     pub(in crate::sut) fn in_json(text: &str, pointer: &str, decoding: &[TextChange]) -> Self {
-        let parse = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
-        let has_it = |value: &Value| value.pointer(pointer).is_some_and(|found| !found.is_null());
-        let lines: Vec<Value> = text.lines().filter_map(parse).filter(Value::is_object).collect();
-        // A banner or log lines may stand before a document of several lines.
-        let last_document = || {
-            let starts = text.rmatch_indices("\n{").take(MAX_DOCUMENTS);
-            let mut documents = starts.filter_map(|(at, _)| parse(text.get(at..)?));
-            documents.next().filter(|_| !lines.iter().any(has_it))
+        let start = || selftest_text::one_line(text, MAX_START);
+        let missing = |why: &str| {
+            Self::Missing(format!(
+                "{why} to look for {pointer} in; the text starts with: {}",
+                start()
+            ))
         };
-        let found = parse(text).or_else(last_document).or_else(|| {
-            let at = lines.iter().rposition(has_it).unwrap_or(lines.len().saturating_sub(1));
-            // Pieces of a stream, or one that broke off, are no answer.
-            let is_error = |line: &Value| {
-                line.get("error").is_some() || line["is_error"] == true || line["type"] == "error"
-            };
-            let is_whole = lines.iter().filter(|line| has_it(line)).count() <= 1
-                && !lines.iter().skip(at).any(is_error);
-            lines.get(at).filter(|_| is_whole).cloned()
-        });
-        match found {
-            Some(value) => Self::at(&value, pointer, decoding),
-            None => Self::Missing(format!(
-                "no single JSON to look for {pointer} in; the text starts with: {}",
-                selftest_text::one_line(text, MAX_START)
+        let Some(documents) = read_documents(text) else {
+            return Self::Unfinished(format!(
+                "its JSON breaks off; the text starts with: {}",
+                start()
+            ));
+        };
+        let has_it = |value: &&Value| value.pointer(pointer).is_some_and(|found| !found.is_null());
+        let mut with_it = documents.iter().filter(has_it);
+        let (found, is_single) = (with_it.next(), with_it.next().is_none());
+        let Some(found) = found.filter(|_| is_single).or(documents.last()) else {
+            return missing("no JSON");
+        };
+        if !is_single {
+            return missing("no single JSON");
+        }
+        let failed =
+            documents.iter().skip_while(|one| !std::ptr::eq(*one, found)).find(reports_error);
+        match failed {
+            Some(failed) => Self::Missing(format!(
+                "the program reports an error: {}",
+                selftest_text::one_line(&failed.to_string(), MAX_START)
             )),
+            None => Self::at(found, pointer, decoding),
         }
     }
 
@@ -203,6 +209,14 @@ static OFFER: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
+/// Offers that leave nothing to decide.
+static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\b(?:(?:anything|something) else|questions?|feedback|make sense|help|answer|clear|helpful)\b",
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
 static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?i)^\W*(?:please|kindly|could you|can you)\s+(?:also\s+)?(?:clarify|specify|confirm|choose|answer|reply|(?:provide|give|share|send|tell|let)\b.{0,40}?\b(?:more|detail|details|which|what|whether|where|how|know|information|name|path))|^\W*(?:tell me|let me know) (?:which|what|whether|where|how|who|when)\b",
@@ -218,6 +232,44 @@ static AFTER_QUESTION: LazyLock<Regex> = LazyLock::new(|| {
     )
     .expect("the pattern is a constant, and a test compiles it")
 });
+
+/// Returns the JSON documents of a text, each of which starts a line. `None` if one breaks off.
+fn read_documents(text: &str) -> Option<Vec<Value>> {
+    let (mut documents, mut at) = (Vec::new(), 0);
+    let mut is_broken = false;
+    while let Some(line) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let indent = line.len() - line.trim_start_matches([' ', '\t', '\u{feff}']).len();
+        let mut length = line.find('\n').map_or(line.len(), |end| end + 1);
+        if line[indent..].starts_with(['{', '[']) {
+            let mut stream =
+                serde_json::Deserializer::from_str(&line[indent..]).into_iter::<Value>();
+            match stream.next() {
+                Some(Ok(value)) => {
+                    length = indent + stream.byte_offset();
+                    documents.push(value);
+                }
+                // `[INFO] started` is no JSON; a text that ends within one is cut.
+                Some(Err(error)) => is_broken |= error.is_eof(),
+                None => {}
+            }
+        }
+        at += length;
+    }
+    (!is_broken).then_some(documents)
+}
+
+/// Returns true if an object that a program printed says that it failed.
+fn reports_error(object: &&Value) -> bool {
+    let error = object.get("error");
+    // Some programs name it in every reply.
+    let is_error = error.is_some_and(|error| match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => true,
+    });
+    is_error || object["is_error"] == true || object["type"] == "error"
+}
 
 /// The rule for an empty answer, as opposed to a missing one.
 pub const EMPTY_ANSWER: &str = "an empty answer";
@@ -242,8 +294,10 @@ pub fn infer_status(output: &str) -> Option<(TaskStatus, &'static str)> {
     let words = |text: &str| text.split_whitespace().count();
     let of_end = words(sentence) + if asked_before { words(question) } else { 0 };
     let words_before = prose.iter().map(|line| words(line)).sum::<usize>() - of_end;
-    // `Any questions? Just let me know.` ends also a short answer.
-    let is_answered = words_before >= if asked_before { 3 } else { ANSWER_WORDS };
+    // `Any questions? Just let me know.` ends also a short answer; `Should I delete both? Please reply.`
+    // asks for a decision.
+    let is_closing = asked_before && CLOSING.is_match(question);
+    let is_answered = words_before >= if is_closing { 3 } else { ANSWER_WORDS };
     Some(if (asks || asked_before) && is_answered && OFFER.is_match(question) {
         (TaskStatus::Complete, "an answer that ends in an offer of more help")
     } else if asks {
@@ -305,6 +359,8 @@ mod tests {
             format!("starting\n{answer}\n"),
             format!("{{\"type\": \"system\"}}\n{answer}\n{{\"type\": \"usage\"}}\n"),
             "{\n  \"result\": \"At 9.\"\n}\n".to_owned(),
+            "{\n\"result\": \"At 9.\"\n}\n{\"level\": \"info\"}\n".to_owned(),
+            "[INFO] banner\n{\"result\": \"At 9.\", \"error\": null}\n".to_owned(),
             "> agent\n> node a.js\n{\"level\": 1}\n{\n  \"result\": \"At 9.\"\n}\n".to_owned(),
         ] {
             assert_eq!(seen(&text).text(), "At 9.", "{text}");
@@ -315,8 +371,27 @@ mod tests {
         };
         assert_eq!(missing("{\"a\": 1}"), "nothing at /result; the reply has: a");
         assert_eq!(missing("x\n{\"a\": 1}"), "nothing at /result; the reply has: a");
-        let why = "no single JSON to look for /result in; the text starts with: busy";
+        let why = "no JSON to look for /result in; the text starts with: busy";
         assert_eq!(missing("busy\n"), why);
+        for text in [
+            // Pieces of a stream, also of several lines.
+            "{\"result\": \"At 8, or\"}\n{\"result\": \"at 9.\"}\n",
+            "{\n\"result\": \"At 8, or\"\n}\n{\n\"result\": \"at 9.\"\n}\n",
+        ] {
+            assert!(missing(text).starts_with("no single JSON to look for /result in"), "{text}");
+        }
+        for text in [
+            "starting\n{\n\"is_error\": true,\n\"result\": \"API Error: 529\"\n}\n",
+            "{\"is_error\": true, \"result\": \"API Error: 529\"}",
+            "{\"result\": \"At 9.\"}\n{\n\"error\": \"rate limited\"\n}\n",
+        ] {
+            assert!(missing(text).starts_with("the program reports an error: {"), "{text}");
+        }
+        for text in
+            ["{\"result\": \"At 9, un\"}\n{\"result\": \"til 8", "[\n{\"result\": \"At 9.\"},\n"]
+        {
+            assert!(matches!(seen(text), SeenAnswer::Unfinished(_)), "{text}");
+        }
         assert_eq!(seen("{\"result\": \"\"}"), SeenAnswer::Empty);
     }
 
@@ -397,6 +472,11 @@ mod tests {
                 "ends in a request for details",
             ),
             ("Please provide more details.", "AWAITING_RESPONSE", "ends in a request for details"),
+            (
+                "I found two old files. Should I delete both? Please reply with yes or no.",
+                "AWAITING_RESPONSE",
+                "a question and a request for its answer",
+            ),
             (
                 "Which trip do you mean? Please tell me the date.",
                 "AWAITING_RESPONSE",

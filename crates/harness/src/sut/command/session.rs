@@ -47,6 +47,9 @@ const MAX_TOOL_CALLS: usize = 10_000;
 /// Maximum length of untrusted text in an error message, in bytes.
 const MAX_QUOTE: usize = 400;
 
+/// Maximum length of printed text without a line break in which a hint is looked for, in bytes.
+const MAX_PENDING: usize = 64 * 1024;
+
 pub(in crate::sut) struct CommandSession {
     setup: Arc<CommandSetup>,
     task: SutTask,
@@ -366,7 +369,9 @@ impl CommandSession {
     fn hint(&self, files: &[String]) -> Option<String> {
         // A question such as `Continue? ` has no line break and is still in the buffer.
         let rest = self.process.as_ref().map(|process| process.stdout.pending());
-        let rest = String::from_utf8_lossy(rest.unwrap_or_default());
+        let rest = rest.unwrap_or_default();
+        // A question is at the end, and patterns are slow on megabytes.
+        let rest = String::from_utf8_lossy(&rest[rest.len().saturating_sub(MAX_PENDING)..]);
         let redactor = &self.setup.host.redactor;
         let printed = redactor.apply(&format!("{}{rest}", self.printed)).into_owned();
         let is_agent = self.setup.section != COMMAND_SECTION;
