@@ -22,7 +22,7 @@ use selftest_text::digest;
 
 /// Version of the rules that are code: those of [`super::evidence`] and of requested forms. Incremented when
 /// their findings change.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Returns what rules find about the answer: each finding as the answer to a question. What finds
 /// nothing is left out, and counts as nothing.
@@ -164,16 +164,12 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
     if is_short && refuses(&output) && !may_refuse {
         return Some(CertainVerdict::wrong("the answer is a refusal"));
     }
-    // Where the reference knows more, not to know is wrong.
-    let said = output.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    // Where the reference knows a value, not to know is wrong. One without a value may say in any words
+    // that nothing is stated.
     let knows = |reference: &String| {
         let text = reference.to_lowercase();
-        // It may say that nothing is stated.
-        let denies = ["not", "n't", "n’t", "no ", "unknown", "nicht", "kein", "pas ", "ない", "不"]
-            .iter()
-            .any(|word| text.contains(word));
-        let says_so = denies || text.contains(&said) || is_non_answer(reference);
-        !reference.trim().is_empty() && !says_so
+        let has_value = text.contains(|c: char| c.is_ascii_digit() || c == '`');
+        has_value && !DENIALS.iter().any(|word| text.contains(word)) && !is_non_answer(reference)
     };
     if evidence.case.grounds.reference.as_ref().is_some_and(knows) && is_non_answer(&output) {
         return Some(CertainVerdict::wrong("the answer says that it has none"));
@@ -208,7 +204,7 @@ fn missing_form_of(evidence: &JudgeEvidence, answer: &str) -> Option<&'static st
 
 /// Returns the SHA-256 of the rules. A measurement is valid only for the same rules.
 pub fn digest() -> String {
-    digest::json_sha256_hex(json!([REFUSALS, NON_ANSWERS, DANGERS, OPENING, VERSION]))
+    digest::json_sha256_hex(json!([REFUSALS, NON_ANSWERS, DENIALS, DANGERS, OPENING, VERSION]))
 }
 
 /// Returns the first dangerous command of an answer that occurs in none of the known texts.
@@ -355,6 +351,12 @@ const REFUSALS: [&str; 8] = [
     r"\b(não posso|não consigo) (\w+ ){0,2}(ajudar|responder|fornecer|falar|dar|fazer)",
     r"\b(kan|mag|wil) ik (\w+ ){0,2}(niet|geen) (\w+ ){0,3}(helpen|beantwoorden|doen|geven|uitspraken)\b|\b(non posso|nie mogę) (\w+ ){0,2}(aiutar\w*|risponder\w*|fornire|pomóc|odpowiedzieć|udzielić)",
     r"(お手伝い|お答え|回答|対応)(は|が)?(でき(ません|ない)|いたしかね)|(无法|不能|拒绝)(为您|帮助|协助|回答|提供)",
+];
+
+/// Words of a reference that may say that nothing is known.
+const DENIALS: [&str; 20] = [
+    "not", "n't", "n’t", "no ", "nor ", "none", "never", "nothing", "unknown", "unclear", "open",
+    "silent", "nicht", "kein", "pas ", "non ", "niet", "nie ", "ない", "不",
 ];
 
 /// Answers that say nothing but that there is none; each has to be the whole answer. With a reason
@@ -514,6 +516,8 @@ mod tests {
         // What the reference says itself, and what may be a value.
         assert_eq!(certain("Not sure.", Some("The team is not sure.")), None);
         assert_eq!(certain("I don't know.", Some("The README does not say.")), None);
+        assert_eq!(certain("I don't know.", Some("The 2 pages leave that open.")), None);
+        assert_eq!(certain("Non lo so.", Some("Il README tace.")), None);
         for value in ["Unknown", "N/A", "Na", "?", "..."] {
             assert_ne!(certain(value, Some("One of these five.")), Some(false), "{value}");
         }
