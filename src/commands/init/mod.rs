@@ -176,8 +176,9 @@ async fn greet_as(
 fn prompt_mark(answer: &str) -> Option<&str> {
     let last = answer.lines().last()?.trim();
     let (before, mark) = last.rsplit_once(char::is_whitespace).unwrap_or(("", last));
-    // `20 $` is a price.
-    if before.trim_end().ends_with(|sign: char| sign.is_numeric()) {
+    // `20 $` is a price, and `« oui »` a quotation.
+    let is_price = mark == "$" && before.trim_end().ends_with(|sign: char| sign.is_numeric());
+    if is_price || mark == "»" && before.contains('«') {
         return None;
     }
     (["$", "»", "❯"].contains(&mark) || !mark.is_empty() && mark.chars().all(|c| c == '>'))

@@ -327,7 +327,7 @@ impl Target {
         let last = printed.trim_end().lines().next_back()?;
         let printed = parse(printed).or_else(|| parse(last))?;
         // A line of a log.
-        if ["level", "time", "ts"].iter().any(|key| printed.get(*key).is_some()) {
+        if printed.get("level").is_some() {
             return None;
         }
         let holds_text = |name: &&&str| printed.get(**name).is_some_and(Value::is_string);
