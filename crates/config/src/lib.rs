@@ -23,8 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use diagnostics::{ConfigErrors, Diagnostic, DiagnosticTarget};
 pub use document::{Config, ReportSettings, schema};
 pub use environment::Environment;
-pub use layers::{ConfigSources, FlagValue, ResolvedConfig, ValueOrigin, resolve};
+pub use layers::{ConfigSources, FlagValue, ResolvedConfig, resolve};
 pub use show::show;
+pub use variables::ValueOrigin;
 
 pub(crate) use selftest_checks::yaml::{
     ByteSpan, DuplicateKey, NodeLocation, SyntaxError, YamlDocument, YamlFileKind, YamlSchema,

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::document::drop_nulls;
-use super::layers::{ResolvedConfig, ValueOrigin};
+use super::layers::ResolvedConfig;
+use super::variables::ValueOrigin;
 
 /// Column of the origin comments, unless the value is longer.
 const COMMENT_COLUMN: usize = 40;

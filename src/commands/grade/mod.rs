@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::{ArgGroup, Args, Subcommand};
 use selftest_app::{AppError, Project, find_grade, rubric_in_use};
 use selftest_grading::grade::quality::combine_grades;
-use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, agreement};
+use selftest_grading::grade::{GradeField, GradeOverride, GradeRecord, TokenCost, apply_overrides};
 use selftest_grading::report::grades;
 use selftest_service::grader::{ScanSummary, SelfGrader};
 use selftest_text::one_line;
@@ -382,7 +382,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, AppError> {
     let cost = TokenCost::of_session(&grade.details, &setup.grader.options().prices);
     if setup.json {
         // Both are shown: the rules' grade as it is, and the one that counts in summaries.
-        let counts = agreement::apply(grade.clone(), &made);
+        let counts = apply_overrides(grade.clone(), &made);
         let json = json!({
             "by_rules": grade,
             "overrides": made,

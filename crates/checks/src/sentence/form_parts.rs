@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
-use super::forms::with_pieces;
 use super::skeleton::{
     LiteralForm, SentenceLiteral, SentenceSkeleton, is_folder, is_known_tool, is_path, regex,
 };
@@ -20,6 +19,52 @@ pub(super) const LINK: &str = r"https?://\S|\]\([^)\s]+\)";
 /// A table in Markdown, HTML or of lines.
 pub(super) const TABLE: &str = r"(?mi)^\s*\|?\s*:?-{3,}:?\s*\||<table|^\s*[│┃╎][^\n├└]*[│┃╎]\s*$";
 
+/// Building blocks of the forms, by their name in angle brackets. A block may use those before it.
+const PIECES: [(&str, &str); 18] = [
+    ("<L>", "⟦[0-9]+⟧"),
+    ("<and>", "<L>(?:, <L>)*,? (?:and|as well as|plus) <L>"),
+    ("<or>", "<L>(?:, <L>)*,? or <L>"),
+    ("<list>", "<L>(?:, <L>)*(?:,? (?:and|or) <L>)?"),
+    // Sentences are in one form: "The final response should" is "the answer".
+    ("<answer>", "(?P<subject>the (?:answer|output) )"),
+    ("<says>", "(?:mentions|states|says|reports|quotes|cites)"),
+    ("<has>", "(?:<says>|contains|includes|references|names|shows|prints|displays|lists)"),
+    ("<have>", "(?:contain|include|mention|reference|say|state)"),
+    ("<was>", "(?:is|was|has been|gets|got|should be|must be|are|were)"),
+    (
+        "<was not>",
+        "(?:is not|was not|isn't|wasn't|has not been|is never|was never|should not be|must not be|are not|were not)",
+    ),
+    (
+        "<word>",
+        "text|string|substring|word|phrase|term|keyword|heading|marker|flag|option|command|line|url|link|function|method|parameter|argument|header|endpoint|field|key|value|class|error|error code|code|name|label|tag|token|variable|attribute|property|column|table|module|package|library|file|path|skill|tool|hook|setting|prefix|suffix",
+    ),
+    ("<noun>", "(?:(?:the |a |an |its )?(?:exact |literal )?(?:(?:<word>)s?:? )?)"),
+    ("<kind>", "(?: (?:<word>)s?)?"),
+    ("<file>", "(?:(?:a |an |the )?(?:new )?(?:file )?(?:named |called |at )?)"),
+    (
+        "<in folder>",
+        "(?: (?:in|to|at|under|inside|within|into) (?:the )?(?P<folder><L>)(?: (?:directory|folder|dir))?)",
+    ),
+    (
+        "<in folder2>",
+        "(?: (?:in|to|at|under|inside|within|into) (?:the )?(?P<folder2><L>)(?: (?:directory|folder|dir))?)",
+    ),
+    (
+        "<n>",
+        "(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,6}|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty)",
+    ),
+    ("<unit>", "(?:lines?|words?|characters?|questions?|bullet points?|bullets?|list items?)"),
+];
+
+/// Replaces the building blocks of a pattern.
+pub(super) fn with_pieces(pattern: &str) -> String {
+    // A block may contain earlier ones.
+    PIECES
+        .iter()
+        .rev()
+        .fold(pattern.to_owned(), |pattern, (name, piece)| pattern.replace(name, piece))
+}
 /// The number of texts that an answer or a file must contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quality::QualitySettings;
 use super::reflection::ReflectionSettings;
-use super::{AlertSettings, GradePoint, SuggestionRules, agreement};
+use super::{AlertSettings, GradePoint, SuggestionRules};
 use selftest_text::digest;
 
 /// The `grade` section: recorded sessions and how they are graded.
@@ -47,12 +47,16 @@ impl Default for GradeSettings {
             weights: GradeWeights::default(),
             suggestions: SuggestionRules::default(),
             alerts: AlertSettings::default(),
-            discrepancy: agreement::DISCREPANCY,
+            discrepancy: DISCREPANCY,
             quality: QualitySettings::default(),
             reflection: ReflectionSettings::default(),
         }
     }
 }
+
+/// Accepted discrepancy, as a share of a grade's range. The specification gives no value; this one
+/// is ours.
+const DISCREPANCY: f64 = 0.2;
 
 /// Revision of the rules, incremented when they change without a new version of the program.
 const REVISION: u32 = 4;

@@ -35,7 +35,6 @@ pub mod weekly;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use agreement::{GradeField, GradeOverride};
 pub use difference::{
     Alert, AlertMetric, AlertSettings, Alerts, DifferenceVerdict, GroupDifference, TaskMeasure,
 };
@@ -43,8 +42,8 @@ pub use error_cause::ErrorCause;
 pub use error_message::ErrorClass;
 pub use findings::{ErrorFinding, ErrorFindings, TypeFinding};
 pub use grade_record::{
-    ErrorCount, GradeDetails, GradeEvidence, GradeLevel, GradePoint, GradeRecord, LevelRangeError,
-    SessionKind, ToolUse,
+    ErrorCount, GradeDetails, GradeEvidence, GradeField, GradeLevel, GradeOverride, GradePoint,
+    GradeRecord, LevelRangeError, SessionKind, ToolUse, apply_overrides,
 };
 pub use grade_settings::{GradeSettings, GradeWeights};
 pub use outcome::{

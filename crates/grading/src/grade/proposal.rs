@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agreement::{GradeField, GradeOverride};
-use super::grade_record::{GradePoint, GradeRecord};
+use super::grade_record::{GradeField, GradeOverride, GradePoint, GradeRecord};
 use super::grade_settings::GradeWeights;
 
 /// Minimum number of judged sessions. Fewer say nothing about seven weights.

@@ -4,10 +4,10 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::skill::DisableSettings;
 use selftest_stats::wilson;
 
 /// Minimum number of executions for a score (`compute_effectiveness`).
@@ -126,6 +126,29 @@ fn insufficient_data<S: Serializer>(total: &u32, serializer: S) -> Result<S::Ok,
     map.serialize_entry("reason", "insufficient_data")?;
     map.serialize_entry("total_executions", total)?;
     map.end()
+}
+
+/// Rules for disabling a skill automatically.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DisableSettings {
+    /// Score below which a skill is disabled.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub threshold: f64,
+    /// Minimum number of executions before a skill can be disabled.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub min_executions: u32,
+    /// A skill is also disabled if the upper end of the 95 % interval of its success rate is below
+    /// this; 0.0 turns this rule off.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub success_rate: f64,
+}
+
+impl Default for DisableSettings {
+    /// Values from docs/spec/skills-and-signals.md#disabling. The success rate is not specified.
+    fn default() -> Self {
+        Self { threshold: 0.3, min_executions: 10, success_rate: 0.5 }
+    }
 }
 
 /// A rule that disables a skill automatically.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-use super::effectiveness::ChangeReason;
+use super::effectiveness::{ChangeReason, DisableSettings};
 
 /// The `skills` section: how executions of skills are scored, and when bad skills are disabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,29 +36,6 @@ impl Default for SkillSettings {
             disable: DisableSettings::default(),
             refresh: RefreshSettings::default(),
         }
-    }
-}
-
-/// Rules for disabling a skill automatically.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DisableSettings {
-    /// Score below which a skill is disabled.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub threshold: f64,
-    /// Minimum number of executions before a skill can be disabled.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub min_executions: u32,
-    /// A skill is also disabled if the upper end of the 95 % interval of its success rate is below
-    /// this; 0.0 turns this rule off.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub success_rate: f64,
-}
-
-impl Default for DisableSettings {
-    /// Values from docs/spec/skills-and-signals.md#disabling. The success rate is not specified.
-    fn default() -> Self {
-        Self { threshold: 0.3, min_executions: 10, success_rate: 0.5 }
     }
 }
 

@@ -9,7 +9,9 @@ use super::answer::{
 };
 use super::grades::{Correction, MAX_ERRORS, MAX_POINTS, ModelGrade, RuleGrade, ScoreNote, notes};
 use selftest_grading::grade::quality::{CombinedQuality, combine_grades};
-use selftest_grading::grade::{GradeOverride, GradeRecord, QualityGrade, TokenCost, agreement};
+use selftest_grading::grade::{
+    GradeOverride, GradeRecord, QualityGrade, TokenCost, apply_overrides,
+};
 use selftest_models::prices::ModelPrices;
 use selftest_store::Store;
 use selftest_text::escape::terminal;
@@ -212,7 +214,7 @@ fn answer(
 ) -> SessionGrade {
     let rules = known.rules.as_ref();
     let counted = rules.filter(|_| !made.is_empty()).map(|rules| {
-        let grade = agreement::apply(rules.clone(), made);
+        let grade = apply_overrides(rules.clone(), made);
         CorrectedGrade {
             task_completed: grade.task_completed,
             tool_calls_efficient: grade.tool_calls_efficient.get(),

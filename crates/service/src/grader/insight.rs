@@ -11,7 +11,7 @@ use super::{ScanSummary, SelfGrader};
 use selftest_grading::grade::agreement::{GraderAgreement, GraderCalibration};
 use selftest_grading::grade::{
     Alert, GradeOverride, GradePatterns, GradeRecord, GradeSummary, QualityGrade, ReportRules,
-    ScanCoverage, Week, WeeklyReport, agreement,
+    ScanCoverage, Week, WeeklyReport, apply_overrides,
 };
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
@@ -58,7 +58,7 @@ impl SelfGrader {
     ) -> Result<Vec<GradeRecord>, StoreError> {
         let grades = self.store.grades_between(from, to, agent).await?;
         let made = self.store.overrides().await?.items;
-        Ok(grades.items.into_iter().map(|grade| agreement::apply(grade, &made)).collect())
+        Ok(grades.items.into_iter().map(|grade| apply_overrides(grade, &made)).collect())
     }
 
     async fn grades_of_last(&self, days: u32) -> Result<Vec<GradeRecord>, StoreError> {

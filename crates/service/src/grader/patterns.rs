@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use selftest_grading::grade::patterns::compute_score;
 use selftest_grading::grade::{
-    GradeOverride, GradePatterns, GradeRecord, PatternTally, TaskType, agreement,
+    GradeOverride, GradePatterns, GradeRecord, PatternTally, TaskType, apply_overrides,
 };
 use selftest_grading::improve::recommend::{
     EvidenceTally, RoutingReport, TypeEvidence, recommendations,
@@ -36,7 +36,7 @@ pub async fn patterns(
     let made = store.overrides().await?.items;
     let mut foreign: BTreeMap<Date, Vec<GradeRecord>> = BTreeMap::new();
     for grade in store.foreign_grades(from, to, None).await? {
-        let grade = agreement::apply(grade, &made);
+        let grade = apply_overrides(grade, &made);
         if let Some(at) = grade.started_at() {
             foreign.entry(day_of(at)).or_default().push(grade);
         }
@@ -111,7 +111,7 @@ async fn read(
     foreign.sort_by(|a, b| newest_first_key(b).cmp(&newest_first_key(a)));
     store
         .for_each_grade(span.start, span.end, |grade| {
-            let grade = agreement::apply(grade, made);
+            let grade = apply_overrides(grade, made);
             while let Some(other) =
                 foreign.pop_if(|other| newest_first_key(other) < newest_first_key(&grade))
             {
@@ -161,7 +161,7 @@ pub async fn type_evidence(
         let is_wanted = agent.is_none_or(|agent| grade.details.agent == agent)
             && task_type.is_none_or(|wanted| grade.details.task_type == wanted);
         if is_wanted {
-            tally.add(&agreement::apply(grade, &made));
+            tally.add(&apply_overrides(grade, &made));
         }
     };
     store.for_each_grade(from, ahead_of(now), add).await?;
@@ -187,7 +187,7 @@ pub async fn routing(
     let counts = store.score_counts([earliest, from, ahead], agent).await?.items;
     let made = store.overrides().await?.items;
     let apart = store.uncountable_grades(earliest, ahead, agent).await?;
-    let apart = apart.into_iter().map(|grade| agreement::apply(grade, &made));
+    let apart = apart.into_iter().map(|grade| apply_overrides(grade, &made));
     let mut scored: Vec<ScoredSessions> =
         apart.filter_map(|grade| ScoredSessions::from_grade(&grade, now, settings)).collect();
     scored.extend(counts.iter().flat_map(|count| {
@@ -267,7 +267,7 @@ mod tests {
         let made = store.overrides().await.unwrap().items;
         let grades = store.grades_between(from, to, None).await.unwrap().items;
         let grades: Vec<GradeRecord> =
-            grades.into_iter().map(|grade| agreement::apply(grade, &made)).collect();
+            grades.into_iter().map(|grade| apply_overrides(grade, &made)).collect();
         let found = patterns(store, from, to).await.unwrap();
         assert_eq!(found, GradePatterns::from_records(&grades), "{from} to {to}");
     }

@@ -13,14 +13,15 @@ mod trend;
 mod tests;
 
 pub use document::{
-    ProjectReflections, ReadReflectionsError, Reflection, ReflectionScore, ReflectionScores,
-    StoredReflection, WeakReflection, WeakReflections, parse_reflections,
+    IssueCode, ProjectReflections, ReadReflectionsError, Reflection, ReflectionIssue,
+    ReflectionScore, ReflectionScores, StoredReflection, WeakReflection, WeakReflections,
+    parse_reflections,
 };
 pub use rules::{
     AdaptiveThreshold, AgentCriteria, AgentRules, CriteriaError, HookSettings, ReflectionCriteria,
     ReflectionRules, ReflectionSettings, SchemaFileError,
 };
-pub use score::{IssueCode, ReflectionGrade, ReflectionIssue, grade_reflection};
+pub use score::{ReflectionGrade, grade_reflection};
 pub use trend::{
     HISTORY, MIN_SCORES, ReflectionWeek, ThresholdProposal, TimedScore, effective_threshold, trend,
 };
