@@ -316,6 +316,7 @@ async fn ready(
 
 async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Findings) {
     let judge = &config.judge;
+    // Thinking comes on top of the tokens of the reply.
     let thinking = if judge.think == Some(true) { judge.think_tokens } else { 0 };
     let answer = judge.max_tokens.saturating_add(thinking);
     let needed = judge.max_prompt_tokens.saturating_add(answer);
@@ -387,6 +388,7 @@ async fn probe(
         config.models.context_tokens,
         resolved.rubric.clone(),
     );
+    // A question beyond doubt, so that only the form of the verdict can fail.
     let evidence = JudgeEvidence {
         case: GeneratedCase {
             prompt: "Name the capital of France in one word.".to_owned(),

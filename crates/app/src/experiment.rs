@@ -136,6 +136,8 @@ impl Experiment<'_> {
         let start = |arm: Arm, header: Arc<RunHeader>, files: ReportFiles, start: RunStart| {
             let recalled = start.cases().to_vec();
             let journal = start.journal(project, resolved, &header, digests.clone())?;
+            // `execute_arms` numbers the calls of an arm by its position; the journal has to have
+            // the same.
             let number = Arm::BOTH.iter().position(|other| *other == arm).unwrap_or_default();
             log.set_sink(number, Arc::clone(&journal) as Arc<dyn CallSink>);
             let label = self.shows_progress.then_some(*LABELS.of(arm));

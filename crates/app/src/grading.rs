@@ -62,6 +62,7 @@ pub async fn quality_graders(
     let models = ModelSettings {
         // A session takes more room than a case of a run.
         context_tokens: resolved.config.models.context_tokens.max(wanted),
+        // `None` is less than any number, so that `min` alone would take it for the smaller limit.
         concurrency: resolved
             .config
             .models
@@ -83,6 +84,7 @@ pub async fn quality_graders(
     let mut graders: Vec<QualityGrader> = Vec::new();
     for name in if names.is_empty() { &configured[..] } else { names } {
         let model = locator.model(name, &*fetch).await?;
+        // Two names may stand for one model, such as `auto` and its own.
         if graders.iter().any(|grader| grader.model_id() == model.id()) {
             continue;
         }
@@ -148,6 +150,7 @@ impl GradersOnRequest {
     /// Returns the grader of a model.
     pub async fn grader(&self, model: Option<String>) -> Result<QualityGrader, AppError> {
         let name = model.or_else(|| self.default.clone());
+        // Held while the model is found, so that two first requests do not load it twice.
         let mut found = self.found.lock().await;
         if let Some(grader) = found.get(&name) {
             return Ok(grader.clone());

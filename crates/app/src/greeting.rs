@@ -81,6 +81,7 @@ pub async fn greet(project: &Project) -> Result<Option<Greeting>, AppError> {
         fixtures: Arc::default(),
     };
     let begun = Instant::now();
+    // Outlives the timed block: a session that takes too long is closed all the same.
     let mut session = None;
     let talk = async {
         sut.check().await?;

@@ -235,6 +235,7 @@ impl MeasuredJudge {
             all.into_iter().find(|known| known.judge == *self && known.fitness.set == set)
         };
         let is_whole = |known: &JudgeMeasurement| {
+            // Measurements of earlier versions lack what a later one decides by, and are repeated.
             let has_scales = self.method == JudgeMethod::Verdict || known.fitness.scales.is_some();
             has_scales && !known.scores.is_empty()
         };
@@ -289,6 +290,7 @@ pub(crate) fn measured_models(environment: &ModelEnvironment) -> HashMap<String,
             && fitness.seconds_per_answer <= MAX_SECONDS
             && let Some(auc) = fitness.auc
         {
+            // A model has a measurement for each method, prompt and rubric by which it judged.
             let best = measured.entry(fitness.model).or_default();
             *best = best.max(auc.low);
         }

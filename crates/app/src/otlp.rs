@@ -49,6 +49,7 @@ impl OtlpCollector {
         let mut headers =
             headers(given).map_err(|why| AppError::usage(anyhow!("{HEADERS}: {why}")))?;
         if !headers.is_empty() && base.scheme() != "https" && !is_loopback(&base) {
+            // They usually hold a key, which anyone on the way could read.
             headers.clear();
             let shown = shown(&base);
             project.notify(&format!("warning: {HEADERS} is not sent unencrypted to {shown}\n"));
@@ -120,6 +121,7 @@ fn headers(text: &str) -> Result<HeaderMap, HeaderError> {
         let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Name)?;
         let mut value = HeaderValue::from_bytes(&decoded(value.trim()))
             .map_err(|_| HeaderError::Value(name.clone()))?;
+        // Keeps it out of debug output.
         value.set_sensitive(true);
         found.insert(name, value);
     }
@@ -178,6 +180,7 @@ async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(
     let mut pauses = PAUSES.iter();
     loop {
         let answer = client.post(address).json(body).send().await;
+        // OTLP names these statuses as those after which to try again.
         let again = match &answer {
             Ok(answer) => matches!(
                 answer.status(),
@@ -209,6 +212,7 @@ fn unreachable(error: &reqwest::Error) -> String {
 async fn check(mut answer: reqwest::Response) -> Result<(), DeliveryError> {
     let status = answer.status();
     let mut bytes = Vec::new();
+    // A body that breaks off only loses the collector's words: its status has arrived.
     while let Ok(Some(chunk)) = answer.chunk().await {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > MAX_ANSWER {
@@ -222,6 +226,7 @@ async fn check(mut answer: reqwest::Response) -> Result<(), DeliveryError> {
         return Err(DeliveryError::Refused(words));
     }
     let part = &said["partialSuccess"];
+    // Protobuf's JSON writes 64-bit integers as strings; plain numbers are read as well.
     let rejected = ["rejectedSpans", "rejectedLogRecords"].map(|key| match &part[key] {
         Value::String(count) => count.parse::<u64>().unwrap_or(0),
         other => other.as_u64().unwrap_or(0),

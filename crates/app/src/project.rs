@@ -56,6 +56,7 @@ impl Project {
     /// Opens a project folder and reads the environment of this process.
     pub fn open(options: ProjectOptions, frontend: Arc<dyn Frontend>) -> Result<Self, AppError> {
         let shown = options.directory.unwrap_or_default();
+        // An empty path, which stands for the current folder, cannot be resolved by itself.
         let folder = Path::new(".")
             .join(&shown)
             .canonicalize()

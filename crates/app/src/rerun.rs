@@ -81,6 +81,7 @@ pub(crate) enum RerunPlan {
 /// Puts the suite in place that the cases first came from: a run of some cases of another one knows
 /// that one only, and not what is around them.
 fn trace_suite(project: &Project, resolved: &ResolvedConfig, report: &mut ReportDocument) {
+    // Bounded, because edited reports could name each other in a circle.
     for _ in 0..MAX_TRACED {
         let replayed = report.suite.as_ref().filter(|suite| suite.replayed);
         let Some(run) = replayed.and_then(|suite| suite.run_id.clone()) else { return };

@@ -306,6 +306,7 @@ impl SuiteFile {
         self.frontend.notify(&format!("warning: {line}\n"));
         match self.remarks.len() {
             count if count < MAX_REMARKS => self.remarks.push(line),
+            // Only the first remark too many adds this line; the list is longer afterwards.
             MAX_REMARKS => {
                 let shown = terminal(&self.shown.display().to_string(), 300);
                 self.remarks
@@ -608,6 +609,7 @@ struct AllowedCommands {
 impl AllowedCommands {
     fn new(names: &[String]) -> Self {
         let (names, seen) = (names.to_vec(), Mutex::default());
+        // Detection starts a process, which is in vain if nothing is allowed.
         let is_confined = !names.is_empty() && can_confine();
         Self { names, is_confined, seen }
     }

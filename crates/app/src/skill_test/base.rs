@@ -99,6 +99,8 @@ impl GitRepository {
         let target = TARGET_VARIABLES
             .iter()
             .find_map(|name| environment.variables.get(*name).filter(|branch| !branch.is_empty()));
+        // The user means a name as it is written. CI names a branch of the remote, of which a local
+        // one may be older.
         let candidates: Vec<String> = match (named, target) {
             (Some(name), _) => vec![name.to_owned(), format!("origin/{name}")],
             (None, Some(name)) => vec![format!("origin/{name}"), name.clone()],
@@ -127,6 +129,7 @@ impl GitRepository {
 
     /// Returns all files that differ from a commit, those that git does not know yet among them.
     pub(super) fn changed_files(&self, base: &BaseCommit) -> Result<Vec<PathBuf>, AppError> {
+        // With both names of a renamed file, and without programs that the repository configures.
         let diff = [
             "diff",
             "--name-only",
@@ -252,6 +255,7 @@ impl StoredFile {
             return None;
         };
         let path = path_of(&entry[tab + 1..]).strip_prefix(below).ok()?.to_owned();
+        // A tree that git did not check may name `..` or a root.
         let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
         let kind = match mode {
             "120000" => StoredKind::Link,
@@ -283,6 +287,7 @@ impl StoredFile {
 fn next_blob<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let size = std::str::from_utf8(&rest[..end]).ok()?.rsplit(' ').next()?.parse::<usize>().ok()?;
+    // A line break follows each object, besides the one of its header.
     let content = rest.get(end + 1..(end + 1).checked_add(size)?)?;
     *rest = rest.get(end + 2 + size..)?;
     Some(content)
@@ -313,6 +318,7 @@ fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppEr
         .args(["--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
         .args(arguments)
         .current_dir(folder)
+        // Otherwise `diff` may refresh the index, which is the user's, under its lock.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::piped())

@@ -434,6 +434,7 @@ impl<'a> SkillTest<'a> {
                 Some(model) => with_model(&self.resolved, model)?,
                 None => self.resolved.clone(),
             };
+            // Cloned, because the loop also changes the state and the list of untested skills.
             for (at, trials) in self.plan.tests.clone() {
                 let candidate = &self.candidates[at];
                 let name = candidate.facts.name.clone();

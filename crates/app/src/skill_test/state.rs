@@ -133,6 +133,7 @@ impl SkillTestState {
         arms: usize,
     ) -> Option<Vec<RunId>> {
         let ids = self.stored.running.get(&key(skill, model))?;
+        // If the number of arms differs, the plan has changed and the runs do not fit it.
         (ids.len() == arms).then(|| ids.clone())
     }
 
