@@ -494,6 +494,7 @@ impl ChatReply {
             }
             SeenThinking::Unfinished => {
                 self.notes.push("the content ended within its thinking".to_owned());
+                // A limit stays the reason, because its message names the setting to raise.
                 if self.finish == FinishReason::Stop {
                     self.finish = FinishReason::UnfinishedThinking;
                 }

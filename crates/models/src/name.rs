@@ -189,7 +189,7 @@ impl ModelName {
 
     /// Returns true if a bare name belongs to one of OpenAI's model families.
     pub fn is_openai_family(name: &str) -> bool {
-        // Such as `o4-mini`. A name with a tag, such as `olmo2:7b`, is one of Ollama's.
+        // Such as `o4-mini`. Only Ollama writes a tag after a colon.
         let reasoning = name.strip_prefix('o').is_some_and(|rest| {
             rest.starts_with(|c: char| c.is_ascii_digit()) && !rest.contains(':')
         });

@@ -589,6 +589,7 @@ pub(crate) async fn cached_sha256(file: &Path, cache: &Path) -> Result<String, M
     if let Some(stamp) = stamp {
         let digested = DigestRecord { stamp, sha256: sha256.clone() };
         if let (Some(folder), Ok(bytes)) = (record.parent(), serde_json::to_vec(&digested)) {
+            // Without a record the next start only reads the file again.
             let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&record, bytes));
         }
     }

