@@ -58,6 +58,7 @@ fn in_order_of(value: &Value, other: &Value) -> Value {
             known.chain(rest.map(|(key, value)| (key.clone(), value.clone()))).collect()
         }
         (Value::Array(value), Value::Array(other)) => {
+            // The answer's list may be the longer one, and no item of it may be lost.
             let others = other.iter().chain(std::iter::repeat(&Value::Null));
             value.iter().zip(others).map(|(value, other)| in_order_of(value, other)).collect()
         }

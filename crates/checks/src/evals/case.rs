@@ -443,6 +443,7 @@ fn routing(members: &Fields<'_>, prompt: &str) -> Option<RoutingCase> {
     }
     // Null is an answer too: no skill.
     let expected = members.members().get("expected_skill")?;
+    // Marks the key as read, which looking into the mapping does not.
     let _ = members.get("expected_skill");
     let mut skills: Vec<String> = expected.as_str().map(ToOwned::to_owned).into_iter().collect();
     let should_trigger = !skills.is_empty();

@@ -198,6 +198,8 @@ fn is_trigger_list(items: &[Value]) -> bool {
         expected.is_some_and(|it| it.is_null() || it.as_str().is_some_and(is_name))
             && no_demand(item)
     };
+    // `expected` is also a key of reference answers, and may be one word. A null makes the
+    // difference.
     let has_none = || items.iter().any(|item| item.get("expected").is_some_and(Value::is_null));
     !items.is_empty() && (items.iter().all(is_trigger) || items.iter().all(is_routed) && has_none())
 }

@@ -161,6 +161,7 @@ fn reading(call: &ObservedToolCall, path: &str) -> FileReading {
         ShellCall::Unseen => return FileReading::Unclear,
         ShellCall::Other => {}
     }
+    // Claude's text editor also shows files, by this command of a tool that is named for edits.
     let is_view = arguments["command"] == "view";
     if tool.contains("skill") || changes_files(&call.name) && !is_view {
         return FileReading::No;
@@ -182,6 +183,8 @@ fn reading(call: &ObservedToolCall, path: &str) -> FileReading {
             } else if greps {
                 // In a folder, or everywhere.
                 let folder = members.get("path").and_then(Value::as_str).unwrap_or_default();
+                // A last part with an ending is a file, and another one than the one that is looked
+                // for.
                 let is_elsewhere = folder.rsplit('/').next().is_some_and(|it| it.contains('.'));
                 if is_elsewhere && folder != "." { FileReading::No } else { FileReading::Unclear }
             } else if is_reader && !PATH_KEYS.iter().any(has)
@@ -203,6 +206,7 @@ fn reading(call: &ObservedToolCall, path: &str) -> FileReading {
 fn line_reading(line: &str, path: &str) -> FileReading {
     let line = REDIRECTION.replace_all(line, "");
     let parts = line.split([';', '&', '|', '\n', '`']).flat_map(|part| part.split("$("));
+    // The readings are ordered, so that the surest part decides.
     parts.map(|part| part_reading(part, path)).max().unwrap_or(FileReading::No)
 }
 
@@ -279,6 +283,7 @@ fn shell_call(call: &ObservedToolCall) -> ShellCall {
     if is_about_other || !is_shell && has_path {
         return ShellCall::Other;
     }
+    // For a tool that is no shell by its name, only the clearest keys stand for a command.
     let keys = if is_shell { &COMMAND_KEYS[..] } else { &COMMAND_KEYS[..2] };
     let given = keys.iter().find_map(|key| words(arguments.get(*key)?));
     match given.or_else(|| words(arguments.get("action")?.get("command")?)) {

@@ -381,6 +381,8 @@ enum DataSyntaxError {
 
 /// Parses a file.
 fn parse(format: DataFormat, text: &str) -> Result<Value, DataSyntaxError> {
+    // Spreadsheets and editors on Windows begin files with a byte order mark, which no format
+    // allows.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match format {
         DataFormat::Json => Ok(serde_json::from_str(text)?),
@@ -415,6 +417,7 @@ fn parse(format: DataFormat, text: &str) -> Result<Value, DataSyntaxError> {
 
 /// Reads a table whose first line has the names of the columns.
 fn rows(text: &str, delimiter: u8) -> Result<Value, DataSyntaxError> {
+    // Not flexible: the cells of a row of another length would stand under wrong names.
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
     let names = reader.headers()?.clone();
     let mut rows = Vec::new();

@@ -130,6 +130,7 @@ fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
     if let Some(expected) =
         query.members().get("expected").filter(|_| query.get("should_trigger").is_none())
     {
+        // Marks the key as read, which looking into the mapping does not.
         let _ = query.get("expected");
         let skill = expected.as_str().map(ToOwned::to_owned);
         return add_query(text, Some(skill.is_some()), skill.into_iter().collect(), reader);

@@ -70,6 +70,7 @@ fn read_registry(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
             fields.describes(&["id", "metrics", "description", "disclaimer"]);
             continue;
         };
+        // Marks the key as read, which `class_of` does not.
         let _ = fields.get("class");
         let Some(arguments) = fields.fields("args") else { continue };
         if let Err(why) = read_eval(name, class, &arguments, reader) {
