@@ -202,6 +202,7 @@ pub fn calibrate(
 ) -> Result<LabelCalibration, CalibrateError> {
     let total = answers.len();
     let good = answers.iter().filter(|answer| answer.is_good).count();
+    // The rarer label limits what a fit can learn, however many there are of the other.
     let (found, word) = if good < total - good { (good, "good") } else { (total - good, "bad") };
     let other = if word == "good" { "bad" } else { "good" };
     match found {
@@ -259,6 +260,7 @@ pub fn calibrate(
         accuracy: share(right, outside.len()),
         agreement: agreement(&pairs(&|i| forecasts[i].0 >= threshold)),
         raw_agreement: agreement(&pairs(&|i| answers[i].passed)),
+        // Fewer bins for few labels, so that each has enough answers for its interval.
         reliability: reliability(&forecasts, if total < 100 { 5 } else { 10 }),
         answers: answers
             .iter()

@@ -179,6 +179,7 @@ impl PairedCase {
 
 /// Pairs the trials by case and compares the arms.
 pub fn analyse(trials: &[ExperimentTrial]) -> ExperimentAnalysis {
+    // Keeps the order in which the cases first ran, which a map of them does not.
     let mut order: Vec<&str> = Vec::new();
     let mut of_case: HashMap<&str, Arms<Vec<&ExperimentTrial>>> = HashMap::new();
     let [mut total, mut unscored, mut broken] = [Arms::<u32>::default(); 3];
@@ -408,6 +409,7 @@ pub struct WithinCaseTests {
 impl WithinCaseTests {
     /// Tests the scores and passes of each case's trials.
     fn of(scores: &[CaseTrials], passes: &[CaseTrials]) -> Self {
+        // The seed is fixed, so that the same trials give the same p-value each time.
         let mut score = permutation_test(scores, SEED, MIN_DRAWS);
         let mut pass_rate = permutation_test(passes, SEED, MIN_DRAWS);
         // One test needs no correction: checks alone give no scores.

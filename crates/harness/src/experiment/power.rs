@@ -174,6 +174,7 @@ fn cases_needed(noise: TrialNoise, difference: f64, repeats: u32) -> CasesNeeded
     // The tests of scores and of passes share the 5 % error rate.
     let alpha = ALPHA / 2.0;
     let even = PlannedEffect { difference, within: noise.deviation, between: 0.0, alpha };
+    // The effect is assumed to vary between cases by as much as it is large.
     let uneven = PlannedEffect { between: difference, ..even };
     let repeated = repeats as usize;
     let these_cases = even.min_same_cases(repeated);

@@ -122,6 +122,7 @@ impl ChangeAttribution {
         let flipped = anchors.iter().filter(|anchor| anchor.flipped).count();
         let judge_moved = has_moved(&moves, flipped);
         let total = shifts.judged.len() + shifts.checked.len() + shifts.same_answer;
+        // A judge that is neither the same nor measured may have caused any change of its scores.
         let separable = judge.is_some() || same_judge || shifts.judged.is_empty();
         let agent = (total > 0 && separable).then(|| agent_shift(shifts, judge, total));
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);

@@ -174,6 +174,7 @@ impl Baseline {
         let head = serde_json::to_string_pretty(&head).unwrap_or_default();
         let cases: Vec<String> =
             self.cases.iter().map(|case| format!("    {}", serde_json::json!(case))).collect();
+        // `cases` is the last field, so that the head ends in its empty list.
         let head = head.strip_suffix("[]\n}").unwrap_or(&head);
         if cases.is_empty() {
             return format!("{head}[]\n}}\n");
@@ -201,6 +202,7 @@ impl Baseline {
         let (now, before) = both.fold(Default::default(), |(now, before): PairOfCounts, pair| {
             (now.plus(pair.0), before.plus(pair.1))
         });
+        // An agent that became better is another one too, of which older trials say nothing.
         let is_changed = [TestTail::Less, TestTail::Greater].into_iter().any(|tail| {
             let table = [[now.failed, now.passed], [before.failed, before.passed]];
             fisher_exact(table, tail).is_some_and(|p_value| p_value < CHANGED)

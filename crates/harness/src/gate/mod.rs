@@ -181,6 +181,7 @@ impl BaselineGate {
             !trials.broke_out() && rule.needs_another_trial(trials.passed(), trials.all())
         });
         let open: Vec<String> = open.map(|trials| trials.id().to_owned()).collect();
+        // Such a case fails the run whatever the pooled test would find in another round.
         let is_blocked = misses.iter().any(|trials| trials.passed() == 0 || trials.broke_out());
         if !all_ran || is_blocked || !open.is_empty() {
             return open;

@@ -141,6 +141,7 @@ impl PooledTest {
         };
         let mut begin = 0;
         let mut end = first;
+        // A round counts once every case has had its trial in it.
         while trials.iter().all(|trials| trials.len() >= end) {
             finding.rounds += 1;
             for pass in trials.iter().flat_map(|trials| &trials[begin..end]) {

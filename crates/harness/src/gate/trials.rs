@@ -48,6 +48,7 @@ impl TrialCounts {
     pub(super) fn recent(self) -> Self {
         let mut counts = self;
         while counts.all() > MAX_HISTORY {
+            // Failures are rounded up: a rare one must not be the first that is forgotten.
             counts = Self { passed: counts.passed / 2, failed: counts.failed.div_ceil(2) };
         }
         counts

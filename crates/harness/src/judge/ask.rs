@@ -337,6 +337,7 @@ impl Judge {
         let sampling = SamplingParameters { temperature, max_tokens, seed: seed(0) };
         // A case with expectations has a schema of its own, because each has a score.
         let expectations = evidence.scored_expectations();
+        // Declared here, because the references to them outlive the branch below.
         let (own_schema, own_reader);
         let (reply_schema, reader) = if expectations == 0 {
             (&self.schema, &self.reader)

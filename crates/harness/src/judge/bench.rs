@@ -526,6 +526,7 @@ pub fn report(
     if matches!(by, ScoredBy::Verdicts) {
         all.extend(pairs(without));
     }
+    // The answers on which the judge is ranked: its AUC is compared with that of the overlap.
     let overlap: Vec<(f64, bool)> = answers
         .iter()
         .filter(|answer| answer.has_reference && answer.certain.is_none())
@@ -546,6 +547,7 @@ pub fn report(
             bare_auc: scales.and_then(|_| estimate(&pairs(without))),
             overlap_auc: auc(&overlap).map(|auc| auc.area),
             scales: scales.cloned(),
+            // `evaluate` sets these, by the requirements of a configuration.
             with_reference: None,
             without_reference: None,
             unfit: None,

@@ -311,6 +311,7 @@ impl JudgeFitness {
     /// promise. With `min_auc` 0 every judge counts, with all its scores.
     #[must_use]
     pub fn evaluate(self, bar: FitnessRequirement, scores: &KnownScores) -> Self {
+        // `judge.min_auc: 0` turns the requirement off: every score decides.
         if bar.min_auc <= 0.0 {
             return Self {
                 with_reference: None,

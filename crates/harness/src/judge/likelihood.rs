@@ -103,6 +103,8 @@ impl LikelihoodProbe {
                     by: ReadingKind::Description,
                     raw: found.exp(),
                     neither: 0.0,
+                    // Common sentences are likely after any answer, and only what this one adds
+                    // counts.
                     relative: found - zero,
                 });
             }
@@ -131,6 +133,7 @@ impl LikelihoodProbe {
             }
         }
         let zeros: Vec<f64> = found.iter().map(|all| mean(all).unwrap_or_default()).collect();
+        // Computed without the lock: two cases may both do it, and get the same values.
         let mut all = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(key, zeros.clone());
         Ok(zeros)

@@ -211,6 +211,7 @@ impl Polarity {
             polarity
                 .axes
                 .entry(axis)
+                // Both directions in one clause cancel each other out.
                 .and_modify(|known| *known = if *known == sign { sign } else { 0 })
                 .or_insert(sign);
         };
@@ -218,6 +219,7 @@ impl Polarity {
             // Most phrases are not there, and looking for a literal costs far less than an expression.
             if rest.contains(phrase) && pattern.is_match(&rest) {
                 add(*axis, *sign);
+                // Removed, so that the words of a phrase do not count once more by themselves.
                 rest = pattern.replace_all(&rest, " ").into_owned();
             }
         }

@@ -45,6 +45,7 @@ impl Quantity {
             (Some(_), Some(_))
             | (Some((Dimension::Month | Dimension::Weekday, _)), None)
             | (None, Some((Dimension::Month | Dimension::Weekday, _))) => return false,
+            // Clocks are in minutes, and a bare number beside one is in hours: `at 19`.
             (Some((Dimension::Clock, _)), None) => (1.0 / 60.0, 1.0),
             (None, Some((Dimension::Clock, _))) => (1.0, 1.0 / 60.0),
             _ => (1.0, 1.0),
