@@ -173,6 +173,7 @@ impl AcpSession {
         let view = self.program.view();
         let process = self.program.process()?;
         let opening = SessionOptions { folder: view.root.clone(), only_reads: self.only_reads };
+        // One connection for all turns: the program's stdin can be taken only once.
         let link = self.link.get_or_insert_with(|| {
             lock(&self.turn).set_skills(skills_in(&view.root));
             AgentConnection::new(
@@ -262,6 +263,7 @@ impl SutSession for AcpSession {
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         let Self { program, turn, link, other_lines, .. } = *self;
         async move {
+            // First of all: an agent may exit by itself only after its stdin is closed.
             drop(link);
             let redactor = program.view().redactor;
             let ended = Arc::clone(&turn);
@@ -418,6 +420,7 @@ async fn open(
     opening: &SessionOptions,
     turn: &Mutex<AgentTurn>,
 ) -> Result<SessionId, Error> {
+    // Writing and terminals would run in this process, outside of the agent's sandbox.
     let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(false);
     let request = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files).terminal(false))
@@ -468,9 +471,11 @@ fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, Nam
     };
     let text = match text {
         Ok(text) => text,
+        // An empty file tells nothing as evidence, but an agent may well read it.
         Err(NamedFileError::Empty) => String::new(),
         Err(fault) => return Err(fault),
     };
+    // Lines count from one in the protocol.
     let first = request.line.map_or(0, |line| line.saturating_sub(1)) as usize;
     let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
     Ok(text.split_inclusive('\n').skip(first).take(limit).collect())

@@ -267,6 +267,7 @@ impl AgentTurn {
             input: call.raw_input,
             has_failed: call.status == ToolCallStatus::Failed,
         };
+        // Text before a call often says what comes next, and must not run into the answer.
         self.start_piece();
         // A repeated announcement replaces the earlier one.
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
@@ -320,6 +321,7 @@ impl AgentTurn {
         request: &RequestPermissionRequest,
     ) -> RequestPermissionOutcome {
         let skill = self.asked_skill(&request.tool_call).map(ToOwned::to_owned);
+        // Not an option for always, so that every further request is seen.
         let allowing = request.options.iter().find(|it| it.kind == PermissionOptionKind::AllowOnce);
         let (Some(skill), Some(option)) = (skill, allowing) else {
             return self.reject_permission(request);

@@ -133,6 +133,7 @@ impl TaskClient {
             .parse()
             .map_err(|error| not_started(format!("`{shown}` is no address: {error}")))?;
         let mut headers = HeaderMap::new();
+        // A configured token goes first, because a request has one `Authorization` header.
         if let Some(credentials) = address.authorization().filter(|_| token.is_none()) {
             headers.insert(AUTHORIZATION, credentials);
         }
@@ -199,6 +200,7 @@ impl TaskClient {
         let mut sent = builder.build().map_err(transport)?;
         let mut redirects = 0;
         let mut response = loop {
+            // Sending consumes the request, and a redirect needs it once more.
             let (origin, again) = (sent.url().clone(), sent.try_clone());
             let response = self.client.execute(sent).await.map_err(transport)?;
             match (again, http::followed_redirect(&origin, &response)) {
@@ -389,12 +391,14 @@ pub(super) fn pause(
     // The bound keeps the shift small; the fourth doubling is beyond the longest pause anyway.
     let usual = Duration::from_millis(250).saturating_mul(1 << failed.min(4)).min(MAX_PAUSE);
     let pause = asked.unwrap_or(usual);
+    // Only a task that the server does not know yet has this bound; the others end with the case.
     let is_early = failure != RequestFailure::Status(404) || spent + pause < EARLY_LIMIT;
     (is_early && pause < left).then_some(pause)
 }
 
 /// Replaces each `{name}` with its value after applying `encode`.
 fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String) -> String {
+    // Only the template is searched, so that a `{name}` within a value stays as it is.
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(start) = rest.find('{') {

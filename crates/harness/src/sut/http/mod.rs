@@ -289,6 +289,7 @@ impl HttpSession {
         let Some(call) = &self.shared.settings.cancel else {
             return "the API has no way to stop it".to_owned();
         };
+        // The evidence of the case must not wait for a server that is silent.
         match tokio::time::timeout(CANCEL_LIMIT, self.send(call, ("reply", ""))).await {
             Ok(Ok(_)) => "it was cancelled".to_owned(),
             Ok(Err(error)) => {
@@ -411,6 +412,7 @@ impl SutSession for HttpSession {
                 let id = self.shared.redactor.apply(id).into_owned();
                 evidence.notes.push(match &self.shown {
                     Some(_) => format!("task {id}"),
+                    // A task left alone would keep the server busy during the cases that follow.
                     None => format!("task {id} was still running; {}", self.cancel().await),
                 });
             }
@@ -505,6 +507,7 @@ impl HttpSession {
             None => (whole(&answer), None),
         };
         let reply = with_hint(seen, |seen| into_reply(seen, stated, &shared.redactor))?;
+        // Both sides are kept: a server without a memory is sent the whole conversation.
         self.messages.push(json!({ "role": "assistant", "content": reply.output }));
         Ok(reply)
     }

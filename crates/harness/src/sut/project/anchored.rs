@@ -117,6 +117,7 @@ mod unix {
     /// needs no `openat2`, which some kernels and containers lack.
     pub(super) fn open_below(folder: &OwnedFd, path: &Path) -> io::Result<File> {
         let mut names = Vec::new();
+        // The system would follow `..` and an absolute path out of the folder.
         for component in path.components() {
             match component {
                 Component::Normal(name) => names.push(name),
@@ -151,6 +152,7 @@ mod unix {
         // A program without write permission on its folder is one that took it away.
         let _ = fs::fchmod(&top, Mode::RWXU);
         let mut moved = 0_u64;
+        // Removing a folder moves its folders up here, so that one pass is not enough.
         loop {
             let names = names_in(&top)?;
             if names.is_empty() {
@@ -198,6 +200,7 @@ mod unix {
     }
 
     fn names_in(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+        // All names first: a folder may skip entries if others are removed while it is read.
         let mut names = Vec::new();
         for entry in Dir::read_from(folder)? {
             let name = entry?.file_name().to_owned();

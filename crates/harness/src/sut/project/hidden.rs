@@ -126,6 +126,7 @@ impl HiddenFiles {
     /// Scans a project whose answer keys are `protected`: absolute paths, or relative to the
     /// project.
     pub fn scan(project: &Path, protected: &[PathBuf]) -> Self {
+        // Found paths are compared with the protected ones, and links would make them differ.
         let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
         let protected: Vec<PathBuf> = protected
             .iter()
@@ -279,6 +280,7 @@ fn is_copy_mark(added: &str) -> bool {
             // Further swap files of Vim, rejected patches, and `suite.yaml.json`.
             || ["swo", "swn", "rej", "yaml", "yml", "json"].contains(&word.as_str())
     };
+    // True as well without any word, as in the `suite.yaml~` of editors.
     words.iter().all(is_mark)
 }
 

@@ -75,7 +75,9 @@ impl Workspace {
                 FixtureSource::Disk(from) => copy.copy_file(from, &to)?,
             }
         }
+        // Opened before the program starts, which may put something else in its place.
         let anchor = AnchoredFolder::open(&folder)?;
+        // Taken after the fixtures were laid, because they are no changes by the program.
         let first = ProjectSnapshot::take_whole(&anchor);
         Ok(Self { folder, anchor, first })
     }
@@ -230,6 +232,7 @@ impl SnapshotEntry {
 
     fn differs(&self, other: &Self) -> bool {
         match (&self.digest, &other.digest) {
+            // A program may change the mode alone, for example make a file executable.
             (Some(one), Some(two)) => one != two || self.mode != other.mode,
             _ => !self.same_file(other),
         }
@@ -352,6 +355,7 @@ impl SnapshotEntry {
 }
 
 fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, SnapshotEntry> {
+    // Output redirected into the project grows during the run, and is no change by a case.
     let own = own_output();
     files(root, barred)
         .filter_map(|path| {
@@ -401,6 +405,7 @@ fn own_output() -> Vec<(u64, u64)> {
 pub(super) fn files(root: &Path, barred: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let barred = barred.to_vec();
     let root = root.to_owned();
+    // Without the ignore file of the user: a project has the same files for everyone.
     WalkBuilder::new(&root)
         .hidden(false)
         .require_git(false)
