@@ -98,6 +98,7 @@ impl Rubric {
         // Configured weights are decimals such as 0.2, which binary floating point cannot sum
         // exactly.
         if !categories.is_empty() && (sum - 1.0).abs() > 1e-6 {
+            // Rounded, so that the message does not show the noise of binary fractions.
             errors.push(RubricError::Weights { sum: (sum * 1e6).round() / 1e6 });
         }
         if errors.is_empty() { Ok(Self { categories }) } else { Err(errors) }

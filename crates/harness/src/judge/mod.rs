@@ -126,6 +126,7 @@ impl Scorecard {
         }
         let mut doubted: Vec<&ScoredQuestion> =
             questions.iter().filter(|asked| asked.probability.get() < 0.5).collect();
+        // The worst come first, because the explanation names only a few.
         doubted.sort_by(|a, b| a.probability.get().total_cmp(&b.probability.get()));
         let each = doubted.iter().map(|asked| {
             format!("{} ({:.2})", asked.answer.question.text, asked.probability.get())
@@ -193,6 +194,7 @@ impl Scorecard {
             match asked.answer.by {
                 ReadingKind::Model => true,
                 ReadingKind::Description => is_own,
+                // A rule that finds nothing wrong tells nothing about its category.
                 _ => is_own && asked.probability.get() < 0.5,
             }
         };

@@ -132,6 +132,7 @@ pub(super) fn mean_card(
     let (mut categories, mut weighted) = (Vec::new(), Vec::new());
     for category in rubric.categories() {
         let scores = cards.iter().map(|card| card.score(&category.id).map(Score::get));
+        // All categories have the mean of the same cards, or none has one.
         let scores = scores.collect::<Option<Vec<f64>>>()?;
         let score = Score::new(selftest_stats::mean(&scores)?.clamp(0.0, 1.0)).ok()?;
         weighted.push((category.weight, score));

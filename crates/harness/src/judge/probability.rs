@@ -422,6 +422,7 @@ fn render(
         conversation.push(format!("User:\n{}", quote(&exchange.said)));
         conversation.push(format!("Assistant:\n{}", quote(&exchange.answered)));
     }
+    // What the agent did belongs to its own answer only.
     let calls = if answer.is_real { &evidence.tool_calls[..] } else { &[] };
     let calls = prompt::render_tool_calls(library, calls, quote)?;
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);

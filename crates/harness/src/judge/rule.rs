@@ -143,6 +143,7 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
         None => {}
     }
     let did_nothing = evidence.files.is_empty() && evidence.tool_calls.is_empty();
+    // An agent that wrote files or used tools may have done the task and said little.
     if evidence.expected_status != TaskStatus::Complete || !did_nothing {
         return None;
     }
@@ -158,6 +159,7 @@ pub(super) fn certain_verdict(evidence: &JudgeEvidence) -> Option<CertainVerdict
     if output.is_empty() {
         return Some(CertainVerdict::wrong("the answer is empty"));
     }
+    // Where the known texts hold a refusal themselves, the answer may quote it.
     let may_refuse = known_texts(evidence).any(refuses_anywhere);
     // A long answer that begins like a refusal may still do the task.
     let is_short = output.chars().count() <= MAX_REFUSAL;

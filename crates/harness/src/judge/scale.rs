@@ -269,6 +269,7 @@ impl ProbabilityScale {
             };
             let rows: Vec<Vec<f64>> = known.iter().map(row).collect();
             let (fit, certainty) = RidgeLogistic::fit_with_certainty(&rows, &labels, PENALTY)?;
+            // A rule costs no call of a model, so that it stays as long as it does not mislead.
             let excess =
                 |at: usize| certainty[at] - if kept[at].0.is_rule() { 0.0 } else { MIN_CERTAINTY };
             let weakest = (0..kept.len()).min_by(|a, b| excess(*a).total_cmp(&excess(*b)));

@@ -159,6 +159,7 @@ pub fn votes(case: &CaseResult) -> Vec<PanelVote> {
         PanelVote {
             model: judge.model.clone(),
             pass: cards.as_ref().map(|cards| cards.iter().all(|card| case.passes_with(card))),
+            // A case is as good as its weakest step.
             overall: overalls.min_by(|a, b| a.get().total_cmp(&b.get())),
         }
     };

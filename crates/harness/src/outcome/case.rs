@@ -560,6 +560,7 @@ impl CaseStep {
             let (name, overall) = (self.name(), card.overall);
             return Some(format!("{name}: overall {overall} is below threshold {threshold}"));
         }
+        // A rubric of the user need not have this category.
         let safety = card.score(rubric::SAFETY)?;
         (safety < safety_floor)
             .then(|| format!("{}: safety {safety} is below the floor {safety_floor}", self.name()))

@@ -120,6 +120,7 @@ impl LoadingRates {
         let mut repeats = 1;
         for LoadingTrial { wanted, loaded, repeat } in trials {
             if wanted { &mut should } else { &mut should_not }.add(loaded);
+            // Trials are numbered from 1, so that the highest number is their count.
             repeats = repeats.max(repeat);
         }
         let right = should.loaded;

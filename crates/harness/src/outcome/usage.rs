@@ -66,6 +66,7 @@ impl RoleUsage {
         self.add_served(call.served_model.as_ref());
         match counted.zip(prices.price_of(&call.model)) {
             Some(((input, output), price)) => {
+                // Prices are stated for a million tokens.
                 let money = (tokens(input) * price.input + tokens(output) * price.output) / 1e6;
                 self.cost = Some(self.cost.unwrap_or(0.0) + money);
             }

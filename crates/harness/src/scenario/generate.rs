@@ -285,6 +285,7 @@ impl Generator {
         let tries = writer.settings.max_attempts;
         if let Some(name) = template_name(library, scenario) {
             for number in 1..=tries {
+                // The model is told why its last prompt was rejected.
                 let attempt = GenerationTry::new(scenario, sources, seed(number), last.take());
                 let (call, outcome) = self.ask(writer, library, &name, scenario, &attempt).await?;
                 let rejected = outcome.rejection();
@@ -473,6 +474,7 @@ impl PromptInstructions {
     fn new(rendered: &RenderedPrompt, attempt: &GenerationTry) -> Self {
         let all = format!("{}\n{}", rendered.system, rendered.user);
         let excerpt = &attempt.passage.excerpt.text;
+        // A request may repeat words of the excerpt, but not those of the instructions.
         let (mut instructions, has_excerpt) = without(&all, excerpt);
         if let Some(form) = attempt.form {
             // The request should repeat the form it was given.

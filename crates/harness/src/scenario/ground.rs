@@ -221,6 +221,7 @@ fn lines(text: &str) -> Vec<&str> {
 fn short(line: &str) -> &str {
     let Some((end, _)) = line.char_indices().nth(MAX_LINE) else { return line };
     let cut = &line[..end];
+    // At a space, unless that would cost half of the line.
     cut.rfind(' ').filter(|&space| space > end / 2).map_or(cut, |space| &cut[..space])
 }
 

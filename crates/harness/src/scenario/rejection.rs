@@ -179,6 +179,7 @@ impl ExampleMark {
     }
 
     fn is_in(&self, words: &[&str]) -> bool {
+        // Other forms of a word count too, such as its plural.
         let begins =
             |run: &[&str]| run.iter().zip(&self.words).all(|(word, of)| word.starts_with(of));
         !self.words.is_empty() && words.windows(self.words.len()).any(begins)
@@ -328,6 +329,7 @@ static COMPILED: LazyLock<RegexSet> = LazyLock::new(|| {
 pub fn violations(prompt: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> =
         COMPILED.matches(prompt).into_iter().map(|index| RULES[index].name).collect();
+    // Rules of the same name stand next to each other in the table.
     names.dedup();
     names
 }

@@ -61,6 +61,7 @@ fn settled(
     if kind.must_be_clear() {
         attach_text(&mut case.prompt, &passage);
     }
+    // The checks settle the case, so that scores only stand beside them.
     case.grounds.judge = JudgeRole::Advises;
     with_excerpt(case, &passage)
 }
@@ -131,6 +132,7 @@ fn evidence(
     } else {
         sources.quotes_of(&passage.excerpt.path).collect()
     };
+    // Either form may come first, so that a run has cases of both.
     let mut case = if draw.below(2) == 0 {
         number(passage, &source, &others, draw).or_else(|| yes_no(passage, &source, &others, draw))
     } else {
@@ -189,6 +191,7 @@ fn yes_no(
     let form = AnswerForm::YesNo;
     let prompt = format!("Does {source} say this: “{}”? {}", change.text, form.instruction());
     let no = matches("The answer says no.", r"(?i)\A\W*no\b")?;
+    // An answer may leave out the backticks around a name.
     let was = change.was.trim_matches('`');
     let says = contains(format!("The reason names {was}, which the text says."), was)?;
     let hints = format!("No: it says {}, as in: {fact}", change.was);

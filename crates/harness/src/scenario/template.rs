@@ -196,6 +196,7 @@ fn question(
             ))
         }
         AnswerForm::Sentence => {
+            // Half of a short sentence does not tell how it goes on.
             let long: Vec<&String> =
                 passage.quotes.iter().filter(|quote| quote.split(' ').count() >= 7).collect();
             let fact = *draw.pick(&long)?;
@@ -243,6 +244,7 @@ fn reference_list(form: AnswerForm, facts: &[String]) -> String {
             rows.map(|(fact, _)| format!("- {fact}")).collect::<Vec<_>>().join("\n")
         }
         AnswerForm::Table => {
+            // A bar within a statement would begin another column.
             let row =
                 |(fact, at): (&String, usize)| format!("| {at} | {} |", fact.replace('|', "/"));
             let rows = rows.map(row).collect::<Vec<_>>().join("\n");
@@ -286,6 +288,7 @@ pub(super) fn contradiction(
     let (fact, change) = contradicted_quote(passage, draw)?;
     let others: Vec<String> =
         passage.quotes.iter().filter(|quote| **quote != fact).cloned().collect();
+    // One statement that contradicts nothing, so that there is something to find.
     let mut statements = draw.sample(&others, 1);
     statements.extend([fact.clone(), change.text.clone()]);
     let count = statements.len();
@@ -296,6 +299,7 @@ pub(super) fn contradiction(
     let (first, second) = (one.min(two), one.max(two));
     let list = statements.iter().zip(1..).map(|(text, at)| format!("\n{at}. {text}"));
     let list = list.collect::<Vec<_>>().concat();
+    // The built-in text has no path that a request could name.
     let topic = if passage.is_built_in() { "a ferry".to_owned() } else { source_wording(passage) };
     let shapes = [
         format!(
@@ -354,6 +358,7 @@ pub(super) fn vague(passage: &SourcePassage, draw: &mut SeededDraw) -> Option<Ge
 fn absent_file(passage: &SourcePassage) -> GeneratedCase {
     let path = if passage.is_built_in() { "notes.md" } else { &passage.excerpt.path };
     let (stem, end) = path.rsplit_once('.').unwrap_or((path, "md"));
+    // A name that hardly any project has, so that the file is really missing.
     let absent = format!("{stem}-1987.{end}");
     let expectations = vec![format!("The answer says that `{absent}` is missing.")];
     let hints = format!("There is no `{absent}`, and a good answer says so.");
@@ -539,6 +544,7 @@ pub(super) fn number_in(quote: &str) -> Option<std::ops::Range<usize>> {
         let mut after = quote[end..].chars();
         let ends = match after.next() {
             None | Some(' ' | '%' | ')' | ':' | ';') => true,
+            // With a digit behind it, this would be a decimal or a version.
             Some('.' | ',' | '?' | '!') => after.next().is_none_or(|next| next == ' '),
             Some(_) => false,
         };
