@@ -277,8 +277,10 @@ fn shell_test(kind: &CheckKind) -> Option<String> {
             format!("test -e {}", plain(path.as_str())?)
         }
         CheckKind::FileDeleted(path) => format!("test ! -e {}", plain(path.as_str())?),
+        // For grep, each line of a text is a text of its own.
         CheckKind::FileContains(wanted) if !wanted.text.as_str().contains('\n') => {
             let path = plain(wanted.path.as_str())?;
+            // A text may begin with a dash, like an option: `-e` says that it is none.
             format!("grep -qF -e {} {path}", word(wanted.text.as_str()))
         }
         CheckKind::Not(inner) => format!("! {}", shell_test(&inner.kind)?),

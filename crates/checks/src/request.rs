@@ -219,6 +219,7 @@ pub fn stated_checks(request: &str) -> Vec<Check> {
     if request.len() > MAX_REQUEST {
         return Vec::new();
     }
+    // What a request quotes is not what it asks for.
     let own = QUOTED.replace_all(request, " it ");
     let sentences: Vec<&str> =
         SENTENCE_END.split(&own).map(str::trim).filter(|sentence| !sentence.is_empty()).collect();

@@ -144,6 +144,7 @@ impl GeneratedCase {
         let mut checks = self.grounds.checks.clone();
         if expected == TaskStatus::Complete && self.should_load().is_none() {
             let stated = request::stated_checks(message).into_iter();
+            // What the author of the case checks is more certain than the wording of a message.
             let is_new = |check: &Check| {
                 !self.grounds.checks.iter().any(|own| own.kind.name() == check.kind.name())
             };

@@ -325,6 +325,7 @@ fn is_filler(word: &str) -> bool {
 fn stem(word: &str) -> &str {
     ["ing", "ies", "ed", "es", "s"]
         .iter()
+        // A shorter stem would be the beginning of too many other words.
         .find_map(|end| word.strip_suffix(end).filter(|rest| rest.chars().count() > 3))
         .unwrap_or(word)
 }

@@ -291,6 +291,7 @@ impl SuiteCase {
             reference: self.reference.clone(),
             judge: self.judge,
         });
+        // The role is the case's own, whatever sentences were merged in above.
         grounds.judge = self.judge;
         let is_one_message =
             self.scenario.follow_ups.is_empty() && self.scenario.reply_flow.is_empty();

@@ -162,6 +162,7 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
         }
         other => {
             let words = other.to_string();
+            // This limit has no error of its own, so that only its words tell.
             if words.contains("recursion limit") {
                 return SyntaxError { span, ..expands_too_far() };
             }

@@ -120,6 +120,7 @@ fn parse_json(text: &str, file: &mut EvalsFile) -> Result<Value, EvalsReadError>
         Ok(document) => Ok(document),
         Err(error) => {
             let Ok(document) = serde_json::from_str(&without_comments(text)) else {
+                // The first error: its places are those of the file as it is.
                 return Err(EvalsReadError(format!(
                     "not JSON: {}",
                     one_line(&error.to_string(), 200)

@@ -247,6 +247,7 @@ impl<'a> Fields<'a> {
         match self.get(key) {
             Some(Value::Array(items)) => {
                 let pointer = yaml::join(&self.pointer, key);
+                // An item that is no text must not be lost without a warning.
                 for (at, _) in items.iter().enumerate().filter(|(_, item)| !item.is_string()) {
                     self.source.leave_out(&format!("{pointer}/{at}"));
                 }

@@ -78,6 +78,7 @@ impl EvalsFile {
             let rule = case.shell.iter().any(runs).then(|| rule(&id));
             if rule == Some(ShellPermission::Allowed) {
                 let lines = case.shell.iter().filter(|line| runs(line));
+                // In the words of the reader's warning, so that the caller can take that back.
                 imported.allowed.extend(lines.map(|line| line.not_run_warning(&case.id)));
                 let commands = case.shell.iter().filter_map(set_up_command).collect();
                 imported.set_up.insert(id.clone(), commands);
@@ -218,6 +219,7 @@ fn untouched(case: &EvalCase, checks: &[Check]) -> Option<Check> {
         case.files.iter().filter(is_named).map(|file| file.path.clone()).collect();
     // An agent that changes what its repository is tested by changes what decides the case.
     paths.extend([".github/workflows", ".gitlab-ci.yml"].map(ToOwned::to_owned));
+    // A check takes no more paths, and without it the case would go unguarded.
     paths.truncate(100);
     let globs = crate::check::PathGlobs::new(paths).ok()?;
     let name = "what the case is decided by is untouched".to_owned();

@@ -143,6 +143,7 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex(r"^[0-9][0-9,]*(?:\.[0-9
 
 /// Returns how a literal is looked for, in the answer and in files alike.
 fn search(literal: &SentenceLiteral, is_exact: bool) -> LiteralSearch<'_> {
+    // `parse()` names the function, which may be called with arguments.
     let text = literal.text.strip_suffix("()").unwrap_or(&literal.text);
     // "5" is no part of "15".
     if NUMBER.is_match(text) {
@@ -241,6 +242,7 @@ pub(super) fn number_pattern(number: &str) -> String {
 /// Returns the pattern of a heading: of Markdown, bold, numbered or plain.
 pub(super) fn heading_pattern(text: &str) -> String {
     let text = text.trim_start_matches(['#', ' ']).trim_end();
+    // Behind a sign there is no end of a word that a pattern could find.
     let end = if text.ends_with(char::is_alphanumeric) { "\\b" } else { "" };
     let text = regex::escape(text);
     let number = r"(?:\d+[.)]\s+)?";
@@ -572,6 +574,7 @@ pub(super) fn times(phrase: &str) -> Option<(Option<u64>, Option<u64>)> {
         value.as_u64().map_or_else(|| (limit("min"), limit("max")), |one| (Some(one), Some(one)))
     };
     match exact {
+        // Alone, the word may just as well mean at least once.
         "once" if exact != phrase => return Some((Some(1), Some(1))),
         "twice" if exact != phrase => return Some((Some(2), Some(2))),
         "at least once" | "once or more" => return Some((Some(1), None)),

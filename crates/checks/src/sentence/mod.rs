@@ -128,6 +128,7 @@ impl SentenceContext {
             }
         }
         let mut files = data_files.into_iter();
+        // With several data files it is open which of them a key belongs to.
         let data_file =
             files.next().filter(|file| files.next().is_none() && written.contains(file));
         let is_question =

@@ -412,6 +412,7 @@ fn predicate(text: &str) -> Option<String> {
             "should" | "must" | "will" | "shall" | "does" | "did" | "do" => {
                 words.next();
                 if words.peek() == Some(&"not") {
+                    // What two negations mean together is not certain.
                     if is_negative {
                         return None;
                     }

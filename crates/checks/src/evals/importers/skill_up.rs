@@ -34,6 +34,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 
 fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let Some(root) = source.text.root() else { return };
+    // A file with an input is a case of its own, without a suite around it.
     if root.members().contains_key("input") {
         return read_case(&root, &CaseDefaults::default(), source.name, reader);
     }

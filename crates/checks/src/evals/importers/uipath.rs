@@ -385,6 +385,7 @@ fn pattern_check(fields: &Fields<'_>, path: &str) -> Decided {
 fn file_regex(fields: &Fields<'_>, filled: &dyn Fn(&str) -> Option<String>) -> Decided {
     let path = need(filled("path"), "path")?;
     let check = pattern_check(fields, &path)?;
+    // A pattern that must not match is not in a missing file either.
     Ok(json!({"all": [{"file_exists": path}, check]}))
 }
 
@@ -488,6 +489,7 @@ fn pointer_of(expression: &str) -> Option<String> {
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('[') {
             let (number, behind) = after.split_once(']')?;
+            // Negative indices and projections such as `[*]` have no pointer.
             let _: usize = number.parse().ok()?;
             pointer.push_str(&format!("/{number}"));
             rest = behind;
@@ -547,6 +549,7 @@ fn command(
         check["weight"] = json!(weight);
     }
     case.demands.push(CaseDemand::typed(words, &check));
+    // With this line the suite asks for permission, without which the command never runs.
     case.shell.push(ShellLine::new(ShellUse::Check, "run_command", &line));
 }
 
