@@ -162,6 +162,7 @@ pub fn plan_skill_tests(skills: &[SkillFacts], options: &SkillTestOptions) -> Sk
             plan.tests.push((position, SkillTrials::new(skill, options)));
         }
     }
+    // Left out by two loops, and listed in the order of the skills.
     plan.left_out.sort_by_key(|(position, _)| *position);
     plan
 }

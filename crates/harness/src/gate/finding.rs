@@ -177,6 +177,7 @@ impl GateFinding {
         };
         let (passed, decided) = (trials.passed(), trials.decided());
         let was_decided = then.result != RepeatedResult::Unscored;
+        // Without a verdict on both sides there is nothing to compare.
         self.compared += u32::from(decided > 0 && was_decided);
         self.passed_before += u32::from(then.passed_all());
         let change = match then.result {

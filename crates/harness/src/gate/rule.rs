@@ -68,6 +68,7 @@ impl RegressionRule {
         {
             needed += 1;
         }
+        // Who wants no confirmation gets none, however many cases there are.
         let extra = if confirm == 0 { 0 } else { needed - USUAL_TRIALS };
         let trials_needed = confirm.saturating_add(1).saturating_add(extra);
         let beyond_chance_count = unlikely_count(passed_before, failing, BEYOND_CHANCE);

@@ -83,6 +83,7 @@ impl Skill {
 
     /// Returns the name of the folder that it is laid in.
     pub(super) fn folder_name(&self) -> &str {
+        // A name with slashes must not lead out of the folder of skills.
         let name = Path::new(&self.name).file_name().and_then(|name| name.to_str());
         name.unwrap_or("skill")
     }
@@ -166,6 +167,7 @@ pub(super) fn skills_in(folder: &Path) -> Vec<String> {
         .filter(|entry| entry.path().join(SKILL_FILE).is_file())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
+    // The same skill may lie in the folders of several agents.
     names.sort_unstable();
     names.dedup();
     names
@@ -181,6 +183,7 @@ pub fn model_flag(run: &[String]) -> Option<&'static str> {
 pub fn project_folders() -> Vec<&'static str> {
     let mut folders: Vec<&str> = AGENTS.iter().map(|agent| agent.folder).collect();
     folders.extend(OTHER_FOLDERS);
+    // Several agents read the same folder.
     folders.sort_unstable();
     folders.dedup();
     folders
@@ -280,6 +283,7 @@ pub fn check_hermetic(
         .collect();
     for path in &settings.readable {
         let path = project.join(path);
+        // A link must not hide that the path leads to one of these folders.
         let path = path.canonicalize().unwrap_or(path);
         // A folder above hands it over as well, and so does a file in it.
         let holds = |folder: &&PathBuf| folder.starts_with(&path) || path.starts_with(folder);

@@ -49,6 +49,7 @@ impl Statement {
     /// stand in the same order.
     pub(super) fn may_be_like(&self, other: &Self, likeness: f64) -> bool {
         let both = self.len() + other.len();
+        // Texts of such lengths cannot be more alike than this.
         if 2.0 * share(self.len().min(other.len()), both) < likeness {
             return false;
         }

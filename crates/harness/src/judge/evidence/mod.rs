@@ -187,6 +187,7 @@ fn misplaced(known: &Known<'_>, said: &str, answer: &[Quantity]) -> f64 {
         }
         let fit = |there: &HashSet<String>| share(here.intersection(there).count(), here.len());
         let own = places.iter().filter(|(other, _)| other.equals(one));
+        // A number that no known text has is in no known place either.
         let Some(own) = own.map(|(_, there)| fit(there)).reduce(f64::max) else { continue };
         let rival = places
             .iter()

@@ -268,6 +268,7 @@ fn are_other_names(one: &str, other: &str, grounds: &Grounds<'_>) -> bool {
         return grounds.have(one) && grounds.tell_apart(one, other);
     }
     let start = |text: &str| text.trim_start_matches('-').chars().take(4).collect::<String>();
+    // Names that are alike may be two forms of one name.
     let is_akin = a.contains(&b) || b.contains(&a) || start(&a) == start(&b);
     !has_digit && !is_akin && grounds.tell_apart(one, other)
 }
@@ -321,6 +322,7 @@ fn command(text: &str) -> Option<Vec<String>> {
                 None => all.push(word.to_owned()),
             }
         }
+        // Keeps the words of two commands apart.
         all.push("\n".to_owned());
     }
     Some(all).filter(|all| all.len() > 1)

@@ -464,6 +464,7 @@ impl SystemUnderTest for CommandSut {
                     return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
                 }
             }
+            // Only to look the names up: a wrong one is reported before the run begins.
             self.setup.grant_addresses(&mut SandboxPolicy::default()).await?;
             if !is_executable(&self.setup.host.harness) {
                 let what = format!("{} is not executable", self.setup.host.harness.display());
@@ -644,6 +645,7 @@ fn has_route(ip: IpAddr) -> bool {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
+    // To connect this socket sends nothing, and fails where no route leads.
     UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((ip, 443))).is_ok()
 }
 

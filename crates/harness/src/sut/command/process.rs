@@ -351,6 +351,7 @@ pub(super) fn passed_on(
     besides: &[String],
 ) -> BTreeMap<String, String> {
     let handed_on = own.iter().filter_map(|(name, value)| {
+        // On Windows the names of variables ignore case.
         let known = if cfg!(windows) { name.to_ascii_uppercase() } else { name.clone() };
         let is_handed_on = PASSED_ON.contains(&known.as_str())
             || cfg!(windows) && PASSED_ON_WINDOWS.contains(&known.as_str())
@@ -383,6 +384,7 @@ pub(super) fn environment(
         let home = |name: &&str| ((*name).to_owned(), scratch.to_string_lossy().into_owned());
         variables.extend(HOMES_WINDOWS.iter().map(home));
     }
+    // The last ones, so that the config can set any of them, `HOME` included.
     variables.extend(settings.environment.clone());
     variables
 }

@@ -296,6 +296,7 @@ impl CommandSession {
         let write = write(stdin.as_mut(), format!("{message}\n").into_bytes());
         let read = read_result(&mut process.stdout, &mut self.other_lines, &mut self.printed);
         let read = while_writing(write, read).await;
+        // Not closed, because a reply may follow.
         process.stdin = stdin;
         let line = read.map_err(|odd| {
             self.odd_line = odd.line;
