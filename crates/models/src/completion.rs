@@ -115,6 +115,7 @@ fn read_part(part: &Value) -> Option<MessagePart> {
         return Some(MessagePart::Other);
     }
     let text = part.get("text")?;
+    // OpenAI's Assistants API puts the text into an object with its value.
     let text = text.as_str().or_else(|| text.get("value")?.as_str())?;
     Some(MessagePart::Text(text.to_owned()))
 }
@@ -249,6 +250,7 @@ fn is_error_value(error: &Value) -> bool {
 /// Returns true if a name is that of the requested model, possibly with a date or the default tag.
 fn is_version_of(asked: &str, served: &str) -> bool {
     let (asked, served) = (asked.to_ascii_lowercase(), served.to_ascii_lowercase());
+    // For Ollama a name without a tag means this one.
     let untagged = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_owned();
     let (asked, served) = (untagged(asked.trim()), untagged(&served));
     if asked == served {
@@ -286,6 +288,7 @@ fn is_date(version: &str) -> bool {
         // 05-06, 0613, 2407
         (4, 1) if version.as_bytes()[2] == b'-' => month(0) && day(2),
         (4, 0) => month(0) && day(2) || number(0, 2) >= 20 && month(2),
+        // Such as `-001`, which counts versions.
         (3, 0) => digits[0] == '0',
         _ => false,
     }

@@ -333,6 +333,7 @@ fn shown_target(target: &Url) -> String {
     // Both fail only for addresses without a host.
     let _ = target.set_username("");
     let _ = target.set_password(None);
+    // A query may hold a token.
     target.set_query(None);
     selftest_text::one_line(target.as_str(), 200)
 }
@@ -431,6 +432,7 @@ impl ErrorBody {
     pub(crate) fn parse(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let (mut words, mut details) = (text.trim().to_owned(), Value::Null);
+        // Gateways pass an error on as text within their own.
         for _ in 0..MAX_DEPTH {
             let Ok(value) = serde_json::from_str::<Value>(&words) else { break };
             let inner = value.get("error").unwrap_or(&value);

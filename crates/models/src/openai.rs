@@ -318,6 +318,7 @@ impl OpenAiModel {
         let (max_tokens, max_completion_tokens) =
             if dialect.max_tokens { (limit, None) } else { (None, limit) };
         let tells = request.first_token.is_some();
+        // A schema would settle the first token, and just that one is asked for.
         let schema = request.schema.as_ref().filter(|_| !tells);
         let response_format = schema.and_then(|schema| match dialect.mode {
             StructuredMode::Schema => Some(ResponseFormat::JsonSchema {
