@@ -299,6 +299,7 @@ impl TryFrom<Value> for ToolCallCheck {
         }
         let ToolCalledFields { name, arguments, matches, min, max } =
             serde_json::from_value(value)?;
+        // Without bounds, one call is enough.
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = CountBounds::new(min, max)?;
         // There is a separate kind of check for that.
@@ -628,6 +629,7 @@ impl TryFrom<Value> for DurationBounds {
     type Error = CheckValueError;
 
     fn try_from(value: Value) -> Result<Self, CheckValueError> {
+        // A count can be exact, but no time is measured twice alike.
         if let Some(number) = value.as_f64() {
             return Err(CheckValueError::ExactDuration(number));
         }

@@ -79,6 +79,7 @@ impl CheckPattern {
         }
         // Answers are composed too.
         let composed = selftest_text::normal::normalise(source).text;
+        // Tried first, because this engine takes linear time on any text.
         let linear = RegexBuilder::new(&composed)
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_COMPILED)

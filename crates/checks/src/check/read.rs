@@ -138,6 +138,7 @@ impl CheckParser {
             self.faults.push(CheckParseError::at_key(pointer, extra, message, hint));
         }
         let kind = self.kind(pointer, key, inner, depth)?;
+        // Only at the end, so that every fault of the check was found.
         Some(Check { name: name?, weight: weight?, kind })
     }
 

@@ -272,6 +272,7 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertio
     // An object of lists: `{"must": […], "must_not": […]}`.
     if !members.is_empty() && members.values().all(Value::is_array) {
         for (key, list) in members {
+            // A negative key turns around what is wanted, so that two of them cancel out.
             read(list, wanted != is_negative(key), found);
         }
         return;

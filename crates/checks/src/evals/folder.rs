@@ -67,6 +67,7 @@ fn is_suite(name: &str, path: &Path) -> bool {
     }
     // A case of skill-up is read with its suite.
     let marked: Vec<_> = DIALECTS.iter().filter(|entry| !entry.marks.is_empty()).collect();
+    // Any YAML file may come by here, also a large one of data.
     let is_small = path.metadata().is_ok_and(|data| data.len() <= MAX_LOOKED_INTO);
     let Some(bytes) = is_small.then(|| fs::read(path).ok()).flatten() else { return false };
     let has = |mark: &&str| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
@@ -175,6 +176,7 @@ fn skill_by_name(evals: &Path, repository: Option<&Path>) -> Option<PathBuf> {
     });
     if let Some(plugin) = plugin {
         let mut skills = folders(&plugin.join("skills")).into_iter().filter(is_skill);
+        // Of several skills it is open which one is meant.
         if let (Some(only), None) = (skills.next(), skills.next()) {
             return Some(only);
         }
@@ -231,6 +233,7 @@ impl FileLookup for SkillFolder {
             match part {
                 "" | "." => {}
                 ".." => {
+                    // Nothing above the root belongs to the repository.
                     parts.pop()?;
                 }
                 part => parts.push(part),

@@ -74,6 +74,7 @@ pub(in crate::check) fn transcript(
                 return FactStatement::new(true, fact);
             }
             Ok(None) => {}
+            // Another call may still match.
             Err(error) => searched = Err(error),
         }
     }

@@ -229,6 +229,7 @@ fn part_reading(part: &str, path: &str) -> FileReading {
         return FileReading::No;
     }
     let rest = found.name("rest").map_or("", |rest| rest.as_str());
+    // What follows is where the output goes.
     let shown = rest.split('>').next().unwrap_or_default();
     // The first word of a search is what is searched for.
     let files = if program.is_empty() {
@@ -363,6 +364,7 @@ pub(super) fn changes_files(tool: &str) -> bool {
 /// Returns true for the name itself, `/ferry`, or `harbour:ferry`.
 fn is_name(given: &str, skill: &str) -> bool {
     let given = given.trim().trim_start_matches('/');
+    // The name of a plugin may stand before that of its skill.
     given == skill || given.rsplit_once(':').is_some_and(|(_, name)| name == skill)
 }
 

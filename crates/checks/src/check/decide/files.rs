@@ -222,6 +222,7 @@ pub(in crate::check) fn untouched(globs: &PathGlobs, seen: &CheckObservation<'_>
     match touched.into_iter().find(|path| globs.matches_path(path)) {
         Some(path) => {
             let change = describe_change(report, path).unwrap_or_default();
+            // What the case is decided by is no longer its author's, whatever it says.
             FactStatement::undecided(format!("tainted: {} {change}", quote_name(path)))
         }
         None => FactStatement::new(true, "what the case is decided by was not changed"),

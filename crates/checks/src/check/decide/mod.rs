@@ -206,6 +206,7 @@ pub(in crate::check) fn decide_command(
         return FactStatement::undecided(format!("the command {program} was not run"));
     };
     match &run.end {
+        // A fault of this machine or of the suite, and not of the agent.
         CommandOutcome::NotStarted { why } => FactStatement::undecided(format!(
             "the command {program} did not start: {}",
             quote_text(why)

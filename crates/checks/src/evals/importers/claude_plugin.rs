@@ -49,6 +49,7 @@ pub(in crate::evals) fn front_matter<'t>(
             let source = if head.trim().is_empty() {
                 SourceText::parsed(name, Value::Object(Map::new()), "")
             } else {
+                // The line with `---` comes before the text.
                 SourceText::yaml(name, head, YamlSchema::V1_2, 1)?
             };
             return Ok((source, body));

@@ -58,6 +58,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
             if let Some(template) = template {
                 read_test(&test, defaults.as_ref(), Some(template), id, reader);
             } else {
+                // The case is refused as a whole, so that its keys need no warning each.
                 test.reads_all();
                 reader
                     .file
