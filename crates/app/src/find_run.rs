@@ -184,6 +184,7 @@ pub(crate) fn keep_unchanged(
             index: planned.index,
             scenario: planned.scenario.clone(),
             repeat: planned.repeat,
+            // Taken out, because each earlier trial stands for one repeat only.
             ..former.remove(0)
         };
         planned.reused_result = Some(Arc::new(result));

@@ -546,6 +546,7 @@ impl RunSetup<'_> {
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
         let built_in = built_in.map(|(_, text)| digest::sha256_hex(text.as_bytes()));
         let used = prepared.runner.library.digests().get(CHAT_TEMPLATE);
+        // With a template of its own, the assistant is the project's and not the built-in one.
         if prepared.models.sut.is_some() && used == built_in.as_ref() {
             let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
             notices.push(RunNotice::BuiltInAssistant { config });

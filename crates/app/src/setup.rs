@@ -372,6 +372,7 @@ impl RunSetup<'_> {
             redactor,
             outages,
             seed,
+            // Nothing runs that could change the project.
             watch: None,
         };
         let sut_weights = None;
@@ -388,11 +389,13 @@ impl RunSetup<'_> {
     /// the cases, and in CI on the build.
     fn seed_of_shards(&self) -> u64 {
         let variables = &self.project.environment.variables;
+        // The shards of one build have these in common, and the next build has others.
         let build: Vec<Option<&String>> =
             BUILD_VARIABLES.iter().map(|name| variables.get(*name)).collect();
         let suite = self.suite.map(|suite| suite.describe(self.args.repeats).digest);
         let scenarios = &self.resolved.config.scenarios;
         let digest = digest::json_sha256_hex(json!([build, suite, scenarios]));
+        // As many bits as a seed has that is drawn.
         u64::from_str_radix(&digest[..16], 16).unwrap_or_default() >> 11
     }
 
@@ -413,6 +416,7 @@ impl RunSetup<'_> {
             path: file.path.clone(),
             text: file.own_text().to_owned(),
         };
+        // Otherwise the reports of earlier runs would change what the same seed asks.
         let is_repeatable =
             self.args.trials.seed.is_some() || self.args.record.is_some() || is_replay;
         let asked_before = if is_repeatable {

@@ -216,6 +216,7 @@ impl<'a> SkillFiles<'a> {
             if name.chars().any(char::is_control) {
                 return Err(SkillFolderError::ControlCharacter(path));
             }
+            // Only at the top: further below, such a name is one of the skill's own.
             let is_left_out =
                 depth == 0 && (name == SKILL_FILE || NOT_HANDED_OVER.contains(&&*name));
             if is_left_out || GENERATED.contains(&&*name) {

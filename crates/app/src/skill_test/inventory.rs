@@ -215,6 +215,7 @@ fn marketplace(project: &Path, description: &Path) -> Vec<PathBuf> {
     folders
         .into_iter()
         .filter_map(|folder| folder.canonicalize().ok())
+        // A description can name any path, also one out of the project.
         .filter(|folder| folder.starts_with(project))
         .collect()
 }
