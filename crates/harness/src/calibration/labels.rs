@@ -284,6 +284,7 @@ fn scales_digest(fitness: Option<&JudgeFitness>) -> String {
 /// `None` if form decided, or if a step has no score.
 fn overall_score(steps: &[CaseStep], weight: impl Fn(&str) -> Option<f64>) -> Option<Score> {
     let each = steps.iter().map(|step| match &step.judgement.as_ref()?.verdict {
+        // What form alone decided says nothing about the judge.
         Verdict::Scored(card) => Some(card.overall).filter(|_| !card.is_certain),
         // What lies between the bounds has all its scores.
         Verdict::Unscored { partial, .. } if !partial.is_empty() => {
@@ -293,6 +294,7 @@ fn overall_score(steps: &[CaseStep], weight: impl Fn(&str) -> Option<f64>) -> Op
         Verdict::Unscored { .. } => None,
     });
     let scores: Vec<Score> = each.collect::<Option<_>>()?;
+    // A case is as good as its weakest step.
     scores.into_iter().min_by(|a, b| a.get().total_cmp(&b.get()))
 }
 

@@ -186,6 +186,7 @@ pub fn remove_leftovers(json_folder: &Path, markdown_folder: &Path) {
 
 /// Like [`remove_leftovers`], on this disk.
 pub fn remove_leftovers_on(disk: &dyn Disk, json_folder: &Path, markdown_folder: &Path) {
+    // One look at each run, however many files it left.
     let mut alive = BTreeMap::<RunId, bool>::new();
     for folder in [json_folder, markdown_folder] {
         for path in disk.list(folder).unwrap_or_default() {

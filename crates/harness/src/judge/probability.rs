@@ -326,6 +326,7 @@ impl QuestionAsker {
         calls.push(record);
         let reply =
             reply.map_err(|error| failed(UnscoredReason::from_error(&error), error.to_string()))?;
+        // Decisions belong to the questions by their places.
         let decisions = reply.decisions.filter(|all| all.len() == questions.len());
         let decisions = decisions.ok_or_else(|| {
             failed(UnscoredReason::Malformed, "a reply without decisions".to_owned())

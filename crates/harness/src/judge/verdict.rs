@@ -84,6 +84,7 @@ pub struct VerdictReader {
 impl VerdictReader {
     /// Creates a reader for this rubric, for cases with this number of expectations.
     pub fn new(rubric: Rubric, expectations: usize) -> Self {
+        // Longer than asked for: a few words too many make no verdict invalid.
         let schema = schema_with(&rubric, expectations, &score_schema(), MAX_EXPLANATION);
         Self { rubric, expectations, strict: StrictReader::new(&schema) }
     }

@@ -133,6 +133,7 @@ impl RepeatSummary {
         let all = u32::try_from(self.cases.len()).unwrap_or(u32::MAX);
         let verb = if self.flaky == 1 { "is" } else { "are" };
         sentences.push(format!("{} of {} {verb} flaky", self.flaky, plural(all, "case")));
+        // For a single trial, both are the pass rate.
         if let Some(PassAtK { k, any, all, .. }) = self.pass_at_k.last().filter(|last| last.k > 1) {
             sentences.push(format!("pass@{k}, at least one of {k} trials passes: {}", share(any)));
             sentences.push(format!("pass^{k}, all {k} trials pass: {}", share(all)));

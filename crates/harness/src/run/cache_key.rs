@@ -36,7 +36,6 @@ impl CacheScope<'_> {
     /// Returns the key of a case, or `None` if its result depends on unknown inputs: a prompt that
     /// is not generated yet, or commands, which may read any file.
     pub fn key(&self, planned: &PlannedCase) -> Result<Option<String>, IdentityError> {
-        // A generated case is another one in each run.
         let Some(case) = &planned.frozen else { return Ok(None) };
         // A command may depend on anything on this machine.
         if !planned.setup_commands.is_empty() || !distinct_commands(&case.grounds.checks).is_empty()

@@ -248,6 +248,7 @@ pub fn derive_seed(run: u64, case: usize, purpose: SeedPurpose, number: u32) -> 
         SeedPurpose::Generate => 1,
         SeedPurpose::Judge(step) => 2 + u64::from(step),
     };
+    // Mixed part by part, so that neighbouring cases and calls have unlike seeds.
     [case as u64, purpose, u64::from(number)]
         .into_iter()
         .fold(run, |state, part| mix(state ^ mix(part)))

@@ -72,6 +72,7 @@ pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
     let needs_workspace =
         |check: &Check| check.walk().iter().any(|inner| inner.kind.needs_workspace());
     let decide = |(position, check): (usize, &Check)| {
+        // The work folder is gone, so that such a check keeps its earlier finding.
         let kept = then(position).filter(|_| needs_workspace(check));
         let finding = kept.unwrap_or_else(|| check::decide(check, &observation));
         CheckResult { check: check.describe(), finding }

@@ -99,6 +99,7 @@ fn host_of(host: &str) -> Result<TargetHost, HostPortError> {
     if host.contains('*') {
         return Err(HostPortError::Wildcard);
     }
+    // Names of machines ignore case.
     let name = host.to_ascii_lowercase();
     let is_label = |label: &str| {
         let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

@@ -169,6 +169,7 @@ impl ChatSession {
                 let reply = match reply {
                     Ok(reply) => reply,
                     Err(error) => {
+                        // The call was made and paid for, and has no reply to be part of.
                         self.failed = Some(Box::new(call));
                         return Err(error);
                     }

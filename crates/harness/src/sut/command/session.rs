@@ -505,6 +505,7 @@ impl SutSession for CommandSession {
 impl CommandSession {
     /// Marks the case as tainted, because the program broke this rule.
     pub(in crate::sut) fn break_rule(&mut self, rule: String) {
+        // The first one stays, because what followed may come of it.
         self.broken_rule.get_or_insert(rule);
     }
 

@@ -101,6 +101,7 @@ pub fn read_project_files(
     let mut left = budget_tokens;
     let mut files = Vec::new();
     for path in candidates(&root, &barred) {
+        // The path above the text takes room in the prompt as well.
         let overhead = estimate_tokens(&path) + HEADING_TOKENS;
         let free = left.saturating_sub(overhead);
         if free < MIN_TOKENS {
