@@ -104,6 +104,7 @@ impl GuardedModel {
                 error.scope() != FailureScope::Request && !breaker.is_overdue(Instant::now());
             let wait = match error.retry_after() {
                 Some(asked) => asked.min(MAX_WAIT),
+                // Asked often, so that a server that is back is soon found.
                 None if restarts => wait.min(RESTART_WAIT),
                 None => wait,
             };
