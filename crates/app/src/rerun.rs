@@ -157,6 +157,7 @@ pub(crate) async fn rejudge(
         project.notify(&format!("warning: {warning}\n"));
     }
     let report = find_run::find_report(project, resolved, named)?;
+    // Another run may be the latest one when this one is resumed.
     if named == find_run::LATEST {
         start.name_cases_of(CasesOf::Rejudged(report.run_id.to_string()));
     }

@@ -56,6 +56,7 @@ impl SkillTestState {
         settings: &SkillTestSettings,
     ) -> Self {
         let now = selftest_clock::now();
+        // In milliseconds, as it is written.
         let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let id = RunId::fresh(now).to_string();
         let file = folder(project, resolved).join(format!("{id}.json"));
