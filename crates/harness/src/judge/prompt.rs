@@ -208,7 +208,6 @@ fn lines(calls: &[ObservedToolCall]) -> String {
     if calls.len() <= MAX_SHOWN {
         return calls.iter().map(line).collect::<Vec<_>>().join("\n");
     }
-    // Both ends: the first calls show what the agent went for, the last how it ended.
     let (first, rest) = calls.split_at(MAX_SHOWN / 2);
     let (left_out, last) = rest.split_at(rest.len() - MAX_SHOWN / 2);
     let left_out = format!("({} calls are left out here)", left_out.len());

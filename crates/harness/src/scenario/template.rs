@@ -196,7 +196,6 @@ fn question(
             ))
         }
         AnswerForm::Sentence => {
-            // Half of a short sentence does not tell how it goes on.
             let long: Vec<&String> =
                 passage.quotes.iter().filter(|quote| quote.split(' ').count() >= 7).collect();
             let fact = *draw.pick(&long)?;

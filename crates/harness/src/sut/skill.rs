@@ -83,7 +83,6 @@ impl Skill {
 
     /// Returns the name of the folder that it is laid in.
     pub(super) fn folder_name(&self) -> &str {
-        // A name with slashes must not lead out of the folder of skills.
         let name = Path::new(&self.name).file_name().and_then(|name| name.to_str());
         name.unwrap_or("skill")
     }

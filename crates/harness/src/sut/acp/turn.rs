@@ -267,7 +267,7 @@ impl AgentTurn {
             input: call.raw_input,
             has_failed: call.status == ToolCallStatus::Failed,
         };
-        // Text before a call often says what comes next, and must not run into the answer.
+        // Text before the call must not run into the answer, which is the last piece.
         self.start_piece();
         // A repeated announcement replaces the earlier one.
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {

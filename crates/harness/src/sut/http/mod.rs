@@ -412,7 +412,6 @@ impl SutSession for HttpSession {
                 let id = self.shared.redactor.apply(id).into_owned();
                 evidence.notes.push(match &self.shown {
                     Some(_) => format!("task {id}"),
-                    // A task left alone would keep the server busy during the cases that follow.
                     None => format!("task {id} was still running; {}", self.cancel().await),
                 });
             }

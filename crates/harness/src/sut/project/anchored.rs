@@ -200,7 +200,7 @@ mod unix {
     }
 
     fn names_in(folder: &OwnedFd) -> io::Result<Vec<CString>> {
-        // All names first: a folder may skip entries if others are removed while it is read.
+        // All names first: on some systems a folder skips entries if others are removed meanwhile.
         let mut names = Vec::new();
         for entry in Dir::read_from(folder)? {
             let name = entry?.file_name().to_owned();
