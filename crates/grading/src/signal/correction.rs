@@ -112,6 +112,12 @@ static SAYS_YOU_DID_AFTER_WORK: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
+/// What the agent did of which nobody complains.
+static DID_RIGHT: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"\b(?:did it|made it(?: work)?|(?:missed|broke|broken|removed|deleted|forgot|forgotten|overlooked|skipped) (?:nothing|anything)|never disappoint\w*)\b",
+    )
+});
 /// Questions that reproach: *why did you delete it?* Not *why did you choose sqlite?*.
 static REPROACHES: LazyLock<Regex> = LazyLock::new(|| {
     at_start(&[
@@ -180,6 +186,12 @@ static NO_BUT: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:no+|nope|nah)(?:[,.!]| -)+ *(?:please |actually |only |just )*(?:the|in|on|at|for|with|as|like|both|all|every|when|from|below|above|inside|outside|under|before|after|server|client|each|one|two|same|(?:it|this|that|they|the \w+)(?:'s| is| should| needs| has| must| are)|add|remove|change|move|show|[a-z]+ (?:side|please|instead)) ?[a-z0-9]*",
     )
 });
+/// *no, the rest is perfect*.
+static LEAVES_REST: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^\w+[,.! -]+(?:the |both |all |they |these |those )[^,.!?]*\b(?:is|are|looks?|works?) (?:\w+ )?(?:good|great|fine|ok|okay|perfect|right|correct|awesome|excellent|enough)\b",
+    )
+});
 /// A bare denial, after work that ended without a question.
 static BARE_DENIAL: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
@@ -230,6 +242,13 @@ static INSTEAD: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// The person's own mistake: *sorry, wrong window*, *oops, i meant friday*.
+static OWN_SLIP: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^(?:sorry|oops|whoops|my bad|my mistake|ah sorry)[,.! ]*(?:i meant|that was meant|wrong (?:chat|window|terminal|tab|repo|thread|channel|conversation|session))\b",
+    )
+});
+
 /// Returns true if a folded message begins with a command or an order to take work back.
 pub(super) fn takes_back(beginning: &str) -> bool {
     TAKES_BACK.is_match(beginning)
@@ -240,19 +259,21 @@ pub(super) fn corrects(beginning: &str, turn: AgentTurn) -> bool {
     const MAX_SENTENCES: usize = 4;
     /// Longest sentence of which later clauses are read.
     const MAX_WORDS: usize = 15;
-    if ENDS.is_match(beginning) {
+    if ENDS.is_match(beginning) || OWN_SLIP.is_match(beginning) {
         return false;
     }
     let answers = turn.has_asked;
     AFTER_NO.is_match(beginning)
         || (turn.has_worked
             && !answers
-            && (NO_BUT.is_match(beginning) || BARE_DENIAL.is_match(beginning)))
+            && ((NO_BUT.is_match(beginning) && !LEAVES_REST.is_match(beginning))
+                || BARE_DENIAL.is_match(beginning)))
         || sentences(beginning).take(MAX_SENTENCES).enumerate().any(|(at, sentence)| {
             corrects_in(sentence, at == 0)
                 || (turn.has_worked && {
                     corrects_work(sentence, at == 0, answers)
                         || (sentence.split_whitespace().count() <= MAX_WORDS
+                            && !good_news::praises(sentence)
                             && sentence.split(", ").skip(1).any(says_you_did))
                 })
         })
@@ -265,11 +286,13 @@ fn corrects_in(sentence: &str, is_first: bool) -> bool {
         || DENIES_CAUSE.is_match(sentence)
         || (is_first && NOT_THAT.is_match(sentence));
     let asks = sentence.ends_with('?') && !sentence.ends_with("??");
-    if refers || (denies && !asks && !DENIES_NOTHING.is_match(sentence)) {
+    if (refers && !good_news::praises(sentence))
+        || (denies && !asks && !DENIES_NOTHING.is_match(sentence))
+    {
         return true;
     }
     if SAYS_YOU_DID.is_match(sentence) {
-        return !good_news::praises(sentence);
+        return !good_news::praises(sentence) && !DID_RIGHT.is_match(sentence);
     }
     if !is_first {
         return false;
@@ -309,5 +332,6 @@ fn corrects_work(sentence: &str, is_first: bool, answers: bool) -> bool {
 fn says_you_did(sentence: &str) -> bool {
     (SAYS_YOU_DID.is_match(sentence) || SAYS_YOU_DID_AFTER_WORK.is_match(sentence))
         && !good_news::praises(sentence)
+        && !DID_RIGHT.is_match(sentence)
         && !sentence.trim_end().ends_with('?')
 }

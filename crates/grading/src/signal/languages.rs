@@ -50,7 +50,7 @@ const GERMAN: Language = Language {
     corrections: r"\bich (?:meinte|hatte .*gesagt|wollte (?:doch|ja|nicht|eigentlich|einen?|die|das|den))\b|\bso war das nicht\b|^(?:nein[, ]+)?(?:so nicht|nicht so)\b|\bdu (?:hast|solltest)\b.*\b(?:übersehen|entfernt|geändert|überschrieben|falsche?r?|nicht|nur)\b|\b(?:immer noch|noch immer|weiterhin)\b.*\b(?:falsch|fehler|kaputt|englisch|alte?[nrs]?|leer|gleiche?[nrs]?|zu)\b|\bist (?:immer noch|noch immer)\b|\b(?:fehlt|fehlen)\b|\b(?:war|ist|sind) (?:\w+ )?(?:falsch|kaputt|leer|weg|verschwunden|zu (?:lang|kurz|groß|klein|langsam|hell|dunkel|kompliziert|technisch))\b|\bstürzt (?:\w+ )?ab\b|\b(?:geht|funktioniert|klappt|läuft|passt|stimmt)\b(?: \w+){0,2} nicht\b|\bwarum (?:fehlt|geht|funktioniert)\b|\bwarum (?:ist|sind) .*\b(?:noch|nicht|weg|leer|falsch|kaputt|kein\w*)\b|\bwarum hast du .*\b(?:gelöscht|entfernt|geändert|überschrieben|nicht)\b|\b(?:kommt|bekomme|kriege|wirft) (?:jetzt |immer noch |noch |nun )*(?:ein|einen|den|'nen) (?:\w+)?fehler\b|^(?:nein[, ]+)?nicht [^,]{1,40},? sondern\b|\b(?:langsamer|schlechter|schlimmer) als (?:vorher|zuvor|davor)\b",
     refusals: r"^(?:nein|nee|ne|halt|stopp|moment)[,.! ]+(?:ich (?:mein|woll|hab|sag)|nur|nicht|das|die|der|den|in|auf|es|wir|du|lieber|mach|lass|erst|sondern)\b",
     reverts: r"\bmach(?:e|t)? (?:das|es|dies|alles)(?: bitte| wieder| jetzt)* (?:rückgängig|weg)\b|^(?:bitte )?(?:rückgängig(?: machen)?|zurücksetzen)[ ,.!]*$|\bsetz(?:e)? (?:das|es|alles)(?: bitte| wieder)* zurück\b|\bnimm (?:das|es)(?: bitte| wieder)* zurück\b",
-    harmless: r"\bnur noch\b|^(?:mach|macht) weiter\b",
+    harmless: r"\bnur noch\b|\bfehlt nichts\b|\bnichts (?:fehlt|übersehen|vergessen)\b|\bimmer noch (?:schnell|grün|gut)\b|^nein,? .*\b(?:sind|ist) (?:gut|perfekt|ok|okay|super)\b|^(?:mach|macht) weiter\b",
     supposed: r"\b(?:wenn|falls|ob|sobald|bevor|damit)\b",
     requests: r"\b(?:bitte|prüfe|füge)\b",
 };
@@ -65,7 +65,7 @@ const FRENCH: Language = Language {
     corrections: r"\bje (?:voulais|parlais)\b|\bce (?:n'est|que tu as fait n'est) pas\b|\bc'est pas (?:bon|le|la)\b|^(?:non[, ]+)?pas comme ça\b|\btu (?:as|n'as) (?:\w+ )?(?:changé|enlevé|modifié|mis|pas)\b|\b(?:ne |n')(?:\w+ )?(?:fait|marche|fonctionne|affiche|passe|compile|charge|démarre|sert|voit|vois|répond|s'affiche|s'ouvre|s'enregistre|a) (?:\w+ )?(?:rien|pas|plus)\b|\bça (?:plante|bugge|bug|casse)\b|\b(?:est|sont|affiche|y a) (?:encore|toujours)\b|\bil manque\b|\bmême erreur\b|\b(?:est|sont) (?:vide|cassée?s?|faux|fausse|manquante?s?|trop (?:long|longue|court|grande?|petite?|lente?)s?)\b|\b(?:j'ai|il y a|y a|j'obtiens) (?:encore |maintenant |toujours )*(?:une|cette|l')? ?erreur\b|\bplus lent qu'avant\b",
     refusals: r"^(?:non|nan|attends|stop)[,.! ]+(?:(?:je|pas|en|dans|le|la|les|c'est|il|elle|juste|seulement|sur|au|à|plutôt)\b|l')",
     reverts: r"^(?:non[,. ]+|stop[,. ]+)?(?:annulez?(?: (?:ça|cela|tout|(?:tes|ces|les) (?:derni[eè]re?s )?(?:changements|modifications|modifs))\b|[ ,.!]*$)|reviens en arrière|remets (?:tout |ça |la |le |les ).*(?:avant|comme|état))",
-    harmless: r"\bencore (?:mieux|plus)\b|\bmanque (?:plus|juste|seulement) (?:que|les?|la)\b",
+    harmless: r"\bce n'est pas (?:grave|urgent|la peine)\b|\btoujours (?:verts?|vertes?|rapides?)\b|^non,? .*\b(?:est|sont) (?:parfaite?s?|bons?|bonnes?|bien)\b|\bencore (?:mieux|plus)\b|\bmanque (?:plus|juste|seulement) (?:que|les?|la)\b",
     supposed: r"\b(?:si|lorsque|quand|en cas|pour que)\b|\bs'ils? (?:[a-suw-zéêà]|t[^e]|v[^o])",
     requests: r"\bajoute\b",
 };
@@ -80,7 +80,7 @@ const SPANISH: Language = Language {
     corrections: r"\bsigue (?:rota|apareciendo|mostrando|el|la)\b|\bno (?:me )?(?:aparece|muestra|guarda|envía|abre|hace nada|se ve|era eso|es eso|cambió|ha cambiado)\b|^(?:no[, ]+)?así no\b|\bfaltan? (?:el|la|los|las|un|una|algo)\b|\bse (?:rompió|perdió|borró|cayó|ve mal)\b|\b(?:te )?(?:olvidaste|equivocaste)\b|\bquería decir\b|\bme refería\b|\b(?:me )?(?:sale|da|tira) (?:un|el|este|ese|otro) error\b|\bdemasiado (?:larg|cort|grande|pequeñ|lent|complicad)\w*",
     refusals: r"^(?:no|espera)[,.! ]+(?:el|la|los|las|en|solo|sólo|quiero|quería|me refer\w+|digo|eso|así|usa|haz|lo) \w+",
     reverts: r"^(?:no[,. ]+)?(?:(?:deshaz(?:lo)?|deshacer|revierte(?:lo)?|revertir)(?: (?:eso|esto|todo|(?:los|tus) (?:últimos )?cambios|el (?:último )?cambio)\b|[ ,.!]*$)|vuelve (?:atrás|a como)|déjalo como estaba\b)",
-    harmless: r"\b(?:solo|sólo) falta\b",
+    harmless: r"^no,? .*\best(?:á|án) (?:perfect[oa]s?|bien|genial)\b|^sigue (?:el|la|con)\b|\b(?:solo|sólo) falta\b",
     supposed: r"\b(?:si|cuando|en cas[oe]|para que)\b",
     requests: r"\b(?:añade|agrega)\b",
 };
@@ -110,7 +110,7 @@ const POLISH: Language = Language {
     corrections: r"\bnie (?:działa|dziala|kompiluje|ładuje|widać|pokazuje|zapisuje|otwiera|o to|tak)\b|\bto nie (?:to|tak|jest to)\b|\bzapomnia\w+ (?:o|że|dodać|zmienić|usunąć)\b|\b(?:usunąłeś|usunęłaś|zepsułeś|zepsułaś|zmieniłeś|zmieniłaś)\b|\b(?:dalej|nadal|wciąż) (?:nie|jest|pokazuje|ten sam|ta sama|błąd|się|brakuje|mam)\b|\b(?:prosiłem|prosiłam|miałem na myśli|miałam na myśli|mówiłem|mówiłam)\b|\bbrakuje\b|\bten sam błąd\b|^(?:to )?(?:jest )?źle\b|\b(?:mam|wyskakuje|jest) (?:teraz )?(?:błąd|inny błąd)\b",
     refusals: r"^nie[,.! ]+(?:chodzi|chodziło|to|tylko|w|na|ten|ta|tę|tamten) ",
     reverts: r"^(?:nie[,. ]+)?(?:cofnij|przywróć|wycofaj)(?: (?:to|wszystko|(?:te|swoje|ostatnie) zmiany|poprzedni\w+)\b|[ ,.!]*$)",
-    harmless: r"\bbrakuje (?:już )?tylko\b",
+    harmless: r"\bnic\w* nie brakuje\b|\bbrakuje (?:już )?tylko\b",
     supposed: r"\b(?:jeśli|jeżeli|gdy|kiedy|czy)\b",
     requests: r"\b(?:dodaj|sprawdź)\b",
 };
@@ -125,7 +125,7 @@ const RUSSIAN: Language = Language {
     corrections: r"не (?:работает|компилируется|загружается|открывается|видно|сохраняется|показывает|помогло|изменилось|то,? что|запускается)|\bты (?:сломал|удалил|забыл|изменил|пропустил|убрал|не)\w*|вс[её] (?:ещ[её]|равно) |по-прежнему|\bопять\b|снова (?:не|ошиб|пада)|\bя (?:просил|просила|говорил|говорила|имел в виду|имела в виду)\b|ошибка (?:осталась|та же|снова)|та же ошибка|пропал[аои]?\b|^(?:это )?(?:не так|неправильно|неверно|не то)\b|\b(?:зачем|почему) ты\b|\b(?:падает|вылетает) (?:с|при|на)\b",
     refusals: r"^(?:нет|не)[,.! ]+(?:я|только|не|в|на|это|надо|нужно|другой|другую) ",
     reverts: r"^(?:нет[,. ]+)?(?:верни|откати|отмени)(?:те)?(?:,? пожалуйста,?)?(?: (?:это|вс[её]|его|е[её]|их|как было|обратно|назад|(?:последние |свои |мои |эти )?(?:изменения|правки))(?:[ ,.!]|$)|[ ,.!]*$)",
-    harmless: r"\bосталось только\b",
+    harmless: r"\bотличная работа\b|\bмолодец\b|\bосталось только\b",
     supposed: r"\b(?:если|когда|чтобы)\b",
     requests: r"\b(?:добавь|проверь)\b",
 };
@@ -148,7 +148,7 @@ const CHINESE: Language = Language {
 const JAPANESE: Language = Language {
     thanks: r"ありがと|感謝|助かり(?:ました|ます)|助かった|完璧|素晴らし|すばらし|いい(?:です)?ね|良い感じ|最高|お疲れ様|グッド|ばっちり|バッチリ",
     declines: r"結構です|いいえ|大丈夫です",
-    gone: r"(?:エラー|バグ|問題|警告|ちらつき)(?:が|は|も)?(?:もう)?(?:出ません|出なく|消え|なくな|ありません)",
+    gone: r"(?:エラー|バグ|問題|警告|ちらつき)(?:が|は|も)?(?:もう)?(?:出(?:てい)?ません|出なく|消え|なくな|ありません)",
     but: r"しかし|でも|けど|ですが|まだ",
     complaints: r"まだ(?:動|直|だめ|ダメ|駄目|エラー|同じ|壊|失敗|治|解決|おかし)|(?:相変わらず|依然)|また(?:同じ|エラー|間違|壊|失敗|だめ|ダメ|落ち)|同じ(?:エラー|ミス|間違い|問題)(?:が|です|だ|を|$)|(?:さっき|前に|何度も|だから|もう|すでに|既に)[^。？?]{0,14}(?:言|伝え)(?:っ|い|え|た)|って言(?:った|って|いました|ってる)|何回(?:言|も)|話を聞|(?:なんで|なぜ|どうして|何で)[^。]{0,24}(?:消し|変え|変更し|触|削除し|壊し|勝手|無視|いじ|やっ)|全然(?:違|だめ|ダメ|駄目|動|使え|直)|(?:違います|違う|ちがう|違うよ|違うって)(?:$|[。！!、])|(?:動|直)(?:か|き|って)(?:ない|ません|いない|いません)|うまくいか|できていません|頼んでいない|壊れ(?:た|てる|ました|てしま)",
     outcries: r"ふざけ|くそ|クソ|ひどい|最悪|使えない|役に立た|意味(?:が)?(?:わから|不明)|いい加減|勝手に",

@@ -26,9 +26,12 @@ static ERROR_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
 /// First lines of what is copied from a terminal, a log or a console.
 static PASTED: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r#"^["']?(?:[$%>#❯➜] ?\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[\w+\]|[\w./-]+:\d+(?::\d+)?(?:: | - )|\s*at \S+ ?\(|file:/|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)(?:(?: [a-z-]+){0,3}:|[\[({]| [a-z-]*\d|\s*$)|(?:syntax|type|parse|import) error\b|fatal:|traceback|failed (?:to|with) |unexpected [a-z ]{2,60}:|(?:access to|refused to) \S+|thread '|undefined: |unknown (?:flag|option|argument|command)|(?:get|post|put|patch|delete) https?://|err!|npm (?:err|warn)|✗|✘|❌)"#,
+        r#"^["']?(?:[$%❯➜] ?\S|[>#]\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[(?:\d+|error|err|warn(?:ing)?|info|debug|fatal|vite|webpack|plugin|stderr|stdout)\b[^\]\n]*\]|[\w./-]+:\d+(?::\d+)?(?:: | - )|\s*at \S+ ?\(|file:/|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)(?:(?: [a-z-]+){0,3}:|[\[({]| [a-z-]*\d|\s*$)|(?:syntax|type|parse|import) error\b|fatal:|traceback|failed (?:to|with) |unexpected [a-z ]{2,60}:|(?:access to|refused to) \S+|thread '|undefined: |unknown (?:flag|option|argument|command)|(?:get|post|put|patch|delete) https?://|err!|npm (?:err|warn)|✗|✘|❌)"#,
     )
 });
+/// What programs write at the end of a run without a fault.
+static SUCCEEDED: LazyLock<Regex> =
+    LazyLock::new(|| english::regex(r"\btest result: ok\b|\b0 (?:failed|failures|errors)\b"));
 /// An error that follows a few words of introduction in the same line: *now i have: Module not
 /// found: …*, but not *now the cli: exit with an error*.
 static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
@@ -44,7 +47,7 @@ pub(super) fn is_failed_output(message: &str, beginning: &str, has_worked: bool)
     const MAX_EXAMINED: usize = 4000;
     let first = beginning.trim_start().lines().next().unwrap_or_default();
     let has_lines = message.lines().filter(|line| !line.trim().is_empty()).count() > 1;
-    if ends_in_question(message) {
+    if ends_in_question(message) || SUCCEEDED.is_match(&message.to_lowercase()) {
         return false;
     }
     let asks = mood(first) != Mood::States || first.contains(" should ");

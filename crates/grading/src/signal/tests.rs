@@ -299,6 +299,39 @@ fn only_the_ends_of_a_long_message_are_looked_at() {
 
 /// Thanks, praise, new tasks and answers after work, each near the words of an objection.
 const FRIENDLY: &str = "
+    # Next task\n\nAdd a page for the error (see errors.rs) and a link in the footer.
+    # Offline mode\n\nWhen the server returns an error: show a toast.
+    [nit] rename Error(x) to Failure(x) please
+    $ cargo test\ntest parse::error(1) ... ok\ntest result: ok. 12 passed; 0 failed
+    great, you added tests too
+    nice, you kept it short
+    thanks, you used the right one
+    you did it!
+    you made it work!
+    you missed nothing
+    you never disappoint
+    you haven't broken anything
+    i don't see any errors
+    i can't find any bugs, merging
+    the build is still green
+    it is still passing
+    it didn't crash
+    nothing broke
+    sorry, i meant friday
+    sorry, wrong window
+    as i said, great job!
+    no, the rest is perfect
+    no, the defaults are good
+    es fehlt nichts, super gemacht
+    du hast nichts übersehen
+    nein, die tests sind gut
+    ce n'est pas grave
+    les tests sont toujours verts
+    sigue el plan
+    no, el resto está perfecto
+    nic nie brakuje
+    опять отличная работа
+    エラーが出ていません
     the error is gone now, thanks!
     the flicker is gone, great
     it no longer crashes, thanks!
