@@ -90,7 +90,9 @@ fn write(
         Some(before) => baseline.with_history_of(before),
         None => (baseline, 0),
     };
-    file::replace(path, report.run_id.as_str(), &baseline.text())
+    // A project that runs by the defaults has no folder for it yet.
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| file::replace(path, report.run_id.as_str(), &baseline.text()))
         .map_err(|why| AppError::setup(anyhow!("cannot write {}: {why}", path.display())))?;
     print(&format!("{}\n", path.display()))?;
     let beside = anchors_file(path);

@@ -74,6 +74,27 @@ fn a_configuration_that_is_a_pipe() {
     workspace.run().exit(2).stderr_contains("config/selftest.yaml").stderr_contains("pipe");
 }
 
+#[cfg(unix)]
+#[test]
+fn lines_of_a_file_that_a_link_leads_to_are_not_shown() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "hushed: [1\n").unwrap();
+    for (name, words) in [
+        ("config/selftest.yaml", &["config", "check"][..]),
+        ("config/selftest.yaml", &[]),
+        ("evals/suite.yaml", &["suite", "check", "evals/suite.yaml"]),
+        ("evals/suite.yaml", &["--suite=evals/suite.yaml"]),
+    ] {
+        let folder = name.split('/').next().unwrap();
+        let workspace = Workspace::new().file(&format!("{folder}/README"), "");
+        std::os::unix::fs::symlink(&secret, workspace.path(name)).unwrap();
+        let run = workspace.args(words).run().exit(2);
+        let shown = format!("{}{}", run.stdout, run.stderr);
+        assert!(shown.contains("link") && !shown.contains("hushed"), "{words:?}: {shown}");
+    }
+}
+
 #[test]
 fn a_configuration_that_grows_without_end() {
     let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x, x]\n");

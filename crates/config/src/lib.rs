@@ -64,7 +64,30 @@ pub fn load(
         }
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
-    resolve(ConfigSources { file, environment: environment.settings.clone(), flags }, last)
+    let sources = ConfigSources { file, environment: environment.settings.clone(), flags };
+    resolve(sources, last).map_err(|errors| without_foreign_text(path, errors))
+}
+
+/// Leaves out the faults of a file that a link leads to, unless it is in the current folder: their
+/// lines would be printed. A branch could hold a link to a file of the machine with secrets, and logs
+/// of CI are often public.
+fn without_foreign_text(path: &Path, errors: ConfigErrors) -> ConfigErrors {
+    let is_of_file = |fault: &Diagnostic| matches!(fault.target, DiagnosticTarget::File(Some(_)));
+    if !leads_elsewhere(path) || !errors.diagnostics.iter().any(is_of_file) {
+        return errors;
+    }
+    let message = "it is a link to a file elsewhere, which has faults".to_owned();
+    let hint = "name the file itself to see them";
+    ConfigErrors::of_file(path.to_owned(), message, Some(hint))
+}
+
+/// Returns true if a link on the way leads out of the current folder, or, for an absolute path, out of
+/// that of the file.
+fn leads_elsewhere(path: &Path) -> bool {
+    let base = if path.is_relative() { Some(Path::new(".")) } else { path.parent() };
+    let found = base.and_then(|base| Some((path.canonicalize().ok()?, base.canonicalize().ok()?)));
+    found.is_some_and(|(found, base)| !found.starts_with(base))
+        && path.ancestors().any(Path::is_symlink)
 }
 
 /// Returns true for a pipe, a socket or a device.

@@ -67,7 +67,7 @@ pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
         };
         ConfigErrors::of_file(path.to_owned(), message, hint)
     })?;
-    parse(path, text)
+    parse(path, text).map_err(|errors| super::without_foreign_text(path, errors))
 }
 
 /// Returns the lines of the cases by scenario id, counted from 1; empty if the file is not a suite.

@@ -164,12 +164,9 @@ impl CassetteManifest {
             what: format!("{}: {why}", path.display()),
             hint: Some("record again with --record <dir>".to_owned()),
         };
-        let bytes = match std::fs::metadata(&path) {
+        let bytes = match read_bounded(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Ok(metadata) if metadata.len() > MAX_FILE => {
-                return Err(failed(format!("it has more than {MAX_FILE} bytes")));
-            }
-            _ => std::fs::read(&path).map_err(|error| failed(error.to_string()))?,
+            bytes => bytes.map_err(|error| failed(error.to_string()))?,
         };
         let manifest: Self = serde_json::from_slice(&bytes)
             .map_err(|error| failed(format!("it is no manifest of a cassette: {error}")))?;
@@ -330,6 +327,18 @@ pub struct Cassette {
     judge: Option<RecordedJudge>,
 }
 
+/// Reads a file of a cassette. A pipe would wait for its other end, and a device need not end.
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let found = path.metadata()?;
+    if !found.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    if found.len() > MAX_FILE {
+        return Err(std::io::Error::other(format!("it has more than {MAX_FILE} bytes")));
+    }
+    std::fs::read(path)
+}
+
 impl Cassette {
     /// Reads all recordings of a folder.
     pub fn open(name: &Path, folder: &Path) -> Result<Self, ModelError> {
@@ -350,12 +359,10 @@ impl Cassette {
             if name == MANIFEST {
                 continue;
             }
-            let too_long = path.metadata().is_ok_and(|metadata| metadata.len() > MAX_FILE);
             // An error and not skipped: a damaged file would look like a request that was never
             // made.
-            let recording = std::fs::read(&path)
+            let recording = read_bounded(&path)
                 .ok()
-                .filter(|_| !too_long)
                 .and_then(|bytes| serde_json::from_slice::<RecordedCall>(&bytes).ok())
                 .ok_or_else(|| failed(format!("{} is not a recording", path.display())))?;
             recordings.insert(name.to_owned(), recording);
@@ -694,6 +701,17 @@ mod tests {
             std::fs::write(folder.path().join(MANIFEST), text).unwrap();
             let error = CassetteManifest::read(folder.path()).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(MANIFEST), "{error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_does_not_end_is_not_read() {
+        for name in [MANIFEST, "0123456789abcdef-1.json"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::os::unix::fs::symlink("/dev/zero", folder.path().join(name)).unwrap();
+            let error = Cassette::open(Path::new("c"), folder.path()).err().unwrap().to_string();
+            assert!(error.contains(name), "{error}");
         }
     }
 

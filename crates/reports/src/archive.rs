@@ -26,9 +26,6 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum size of a report that is searched for prompts before each run, in bytes.
 const MAX_RECENT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Bytes of an id up to its minute: `selftest-20260206-1234`.
-const MINUTE: usize = 22;
-
 /// The folder of the JSON reports.
 #[derive(Debug, Clone)]
 pub struct RunArchive {
@@ -54,12 +51,6 @@ impl RunFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Returns the part of the name with the time.
-    fn minute(&self) -> &str {
-        let id = self.run_id.as_str();
-        id.get(..MINUTE).unwrap_or(id)
-    }
 }
 
 impl RunArchive {
@@ -78,7 +69,7 @@ impl RunArchive {
         let mut files = self.unsorted()?;
         files.sort_by(|a, b| b.run_id.as_str().cmp(a.run_id.as_str()));
         // Names tell the minute only, so runs of one minute are looked into.
-        for rivals in files.chunk_by_mut(|a, b| a.minute() == b.minute()) {
+        for rivals in files.chunk_by_mut(|a, b| a.run_id.minute() == b.run_id.minute()) {
             if rivals.len() > 1 {
                 // Stable: files that are no reports keep the order of their names, at the end.
                 rivals.sort_by_cached_key(|file| Reverse(self.started_at(file)));

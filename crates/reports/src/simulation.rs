@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use selftest_harness::event::{EventLog, Observer as _, RunEvent, RunEventKind, RunHeader};
 use selftest_harness::journal::{
     self, Journal, JournalError, JournalHeader, JournalSync, RecordFile, RunDigests, recover_on,
@@ -297,7 +298,8 @@ impl SimulatedRun {
     fn open_journal(&self) -> Result<Option<Recovered>, Violation> {
         let (json, _) = folders();
         let disk = self.disk();
-        let Ok(found) = journal::find_journal_on(&*disk, json, None) else { return Ok(None) };
+        let found = journal::find_journal_on(&*disk, json, None, Timestamp::MAX);
+        let Ok(found) = found else { return Ok(None) };
         let recovered = match found.map(|path| recover_on(Arc::clone(&disk), &path)) {
             Some(Ok(recovered)) => Some(recovered),
             // It was killed while it wrote the first record, and nothing was begun.

@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// Acquires or renews the lease of that name. Returns false if another holder sent a heartbeat
-    /// within `dead_after`.
+    /// within `dead_after`, or did so by a clock that has since been set back.
     pub async fn take_lease(
         &self,
         name: &str,
@@ -126,8 +126,15 @@ impl Store {
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, seen = excluded.seen \
              WHERE job_leases.holder = excluded.holder OR job_leases.seen < excluded.seen - $3"
         );
-        // Without a changed row, another live holder has the lease.
-        Ok(self.execute(query, params![name, holder, dead_after.as_secs()]).await? > 0)
+        if self.execute(query, params![name, holder, dead_after.as_secs()]).await? > 0 {
+            return Ok(true);
+        }
+        // Another holder has it. If its last heartbeat is still to come, the clock was ahead then:
+        // that one counts as sent now. A live holder soon sends the next, a dead one does not.
+        let query =
+            format!("UPDATE job_leases SET seen = {now} WHERE name = $1 AND seen > {now} + $2");
+        self.execute(query, params![name, dead_after.as_secs()]).await?;
+        Ok(false)
     }
 
     /// Sends a heartbeat for a lease. Returns false if another holder has taken it.

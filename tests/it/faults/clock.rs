@@ -48,3 +48,21 @@ fn a_run_never_ends_before_it_began() {
         leaves_nothing(&run, &workspace);
     }
 }
+
+#[test]
+fn a_run_of_a_clock_that_was_ahead_is_not_the_last_one() {
+    let server = ModelServer::start();
+    let workspace = Workspace::new().config(config(OPENAI, &scenarios(1))).server(&server);
+    let ahead = workspace.clone().env("SELFTEST_NOW", "2099-01-01T00:00:00Z").run().exit(0);
+    let id = ahead.report().run_id();
+    assert!(id.starts_with("selftest-2099"), "{id}");
+    let run_id = || {
+        let ids: Vec<String> = workspace.run().exit(0).reports().iter().map(|it| it.run_id()).collect();
+        ids.into_iter().find(|other| *other != id).unwrap()
+    };
+    let last = run_id();
+    let accepted = workspace.clone().args(["baseline", "accept"]).run().exit(0);
+    let _ = accepted.stderr_contains(&last);
+    let resumed = workspace.clone().args(["--resume=latest"]).run();
+    assert!(!resumed.stderr.contains("selftest-2099"), "{}", resumed.stderr);
+}

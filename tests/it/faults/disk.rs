@@ -118,17 +118,17 @@ fn temporary_files_of_killed_runs_are_removed_by_the_next_one() {
     leaves_nothing(&run, &workspace);
 }
 
-const WRITTEN: &str = "selftest_skill_executions_written_total";
-const REFUSED: &str = "selftest_skill_executions_dropped_total{reason=\"failing\"}";
+pub(super) const WRITTEN: &str = "selftest_skill_executions_written_total";
+pub(super) const REFUSED: &str = "selftest_skill_executions_dropped_total{reason=\"failing\"}";
 
-fn metric(site: &Site, name: &str) -> u64 {
+pub(super) fn metric(site: &Site, name: &str) -> u64 {
     let text = site.get("/metrics").status(200).text();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
 #[track_caller]
-fn until(what: &str, holds: impl Fn() -> bool) {
+pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {
         assert!(started.elapsed() < Duration::from_secs(30), "{what} did not happen");
@@ -137,7 +137,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// Tells of an execution; the status of the answer.
-fn tell(site: &Site) -> u16 {
+pub(super) fn tell(site: &Site) -> u16 {
     let body = json!({
         "skill": "pr", "execution_status": "error", "error_message": "x".repeat(4000),
     });

@@ -3,6 +3,8 @@
 //! retries in `transport`, kills in `resume`.
 
 mod clock;
+#[cfg(feature = "postgres")]
+mod database;
 mod disk;
 mod network;
 mod processes;

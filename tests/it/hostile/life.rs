@@ -16,8 +16,9 @@ use crate::sut::world::{harness, processes};
 const KILLS: usize = 300;
 const TIME: Duration = Duration::from_secs(20);
 
-/// Time after which nothing may be left.
-const LIMIT: Duration = Duration::from_secs(1);
+/// Time after which a process that is still there outlives the harness. A dying one needs a processor
+/// for a moment too, which takes more than a second if many others want it.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Holds the read end of its own stderr, ignores what can be ignored, and leaves children in sessions
 /// of their own.
@@ -60,7 +61,7 @@ fn nothing_outlives_a_kill() {
     policy.level = support.level;
     policy.write.push(folder.path().to_owned());
     let begun = Instant::now();
-    let mut killed = 0;
+    let (mut killed, mut slowest) = (0, Duration::ZERO);
     while killed < KILLS && begun.elapsed() < TIME {
         let session = format!("selftest-life-{}-{killed}", std::process::id());
         let mut child = start(&policy, &session, folder.path());
@@ -77,13 +78,21 @@ fn nothing_outlives_a_kill() {
         kill_process(id, Signal::KILL).unwrap();
         child.wait().unwrap();
         let ended = Instant::now();
-        while !processes(&session).is_empty() {
+        loop {
             let left = processes(&session);
+            if left.is_empty() {
+                break;
+            }
             assert!(ended.elapsed() < LIMIT, "{killed}: {left:?}");
             std::thread::sleep(Duration::from_millis(2));
         }
+        slowest = slowest.max(ended.elapsed());
         killed += 1;
     }
-    println!("{killed} kills in {:.0} s, and nothing was left", begun.elapsed().as_secs_f64());
+    println!(
+        "{killed} kills in {:.0} s, and nothing was left after {} ms",
+        begun.elapsed().as_secs_f64(),
+        slowest.as_millis()
+    );
     assert!(killed > 20, "only {killed} kills");
 }

@@ -200,6 +200,36 @@ fn a_grade_that_was_kept_before_the_worker_died_is_not_asked_for_again() {
     assert_eq!(workspace.counts(), [0, 0, 0, 1]);
 }
 
+/// As a worker leaves the database that was killed while its clock was thirty years ahead.
+#[test]
+fn a_clock_that_was_ahead_holds_nothing() {
+    let server = ModelServer::script()
+        .grader(|call| match call.number {
+            0 => Reply::Hang,
+            _ => quality(call, GOOD).into(),
+        })
+        .start();
+    let workspace = sessions(Workspace::new(), &server, 3);
+    workspace.enqueue();
+    let worker = workspace.worker(&["--no-schedule", "--concurrency=1"]);
+    let hangs = || server.calls(Role::Grader).len() == 1;
+    let _ = worker.spawn().until("a call", hangs).signal(Signal::KILL).wait().killed_by(9);
+    let _ = workspace.sql_in(QUEUE, "UPDATE Jobs SET run_at = run_at + 1000000000");
+    let _ = workspace.sql_in(QUEUE, "UPDATE Workers SET last_seen = last_seen + 1000000000");
+    let _ = workspace.sql("UPDATE job_leases SET seen = seen + 1000000000");
+    // What waits is graded at once, what was begun as soon as its worker counts as dead.
+    let _ = workspace.worker(&ONCE).run().exit(0);
+    assert!(workspace.counts()[3] >= 2, "{:?}", workspace.counts());
+    let started = Instant::now();
+    while workspace.counts()[3] < 3 {
+        assert!(started.elapsed() < Duration::from_mins(1), "{:?}", workspace.counts());
+        std::thread::sleep(Duration::from_secs(1));
+        let _ = workspace.worker(&ONCE).run().exit(0);
+    }
+    assert_eq!(graded(&workspace).len(), 3);
+    assert_eq!(server.calls(Role::Grader).len(), 4, "only what was interrupted is done again");
+}
+
 #[test]
 fn work_that_ends_its_worker_is_given_up() {
     let server = ModelServer::start();

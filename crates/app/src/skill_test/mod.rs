@@ -6,7 +6,8 @@ mod base;
 pub(crate) mod inventory;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -198,7 +199,7 @@ impl<'a> SkillTest<'a> {
             Err(error) if asks_for_base => return Err(error),
             Err(_) => None,
         };
-        let mut changed: Vec<PathBuf> = Vec::new();
+        let mut changed = BTreeSet::new();
         if let Some(repository) = &repository {
             let named = self.settings.against.as_deref();
             let found = repository.base(named, &self.project.environment);
@@ -208,7 +209,7 @@ impl<'a> SkillTest<'a> {
                 Err(_) => None,
             };
             if let Some(base) = &self.base {
-                changed = repository.changed_files(base)?;
+                changed = repository.changed_files(base)?.into_iter().collect();
             } else if asks_for_base {
                 let error = anyhow!("there is no branch to compare with");
                 return Err(AppError::usage(error).hint(Some("name it with --against BRANCH")));
@@ -223,12 +224,12 @@ impl<'a> SkillTest<'a> {
     }
 
     /// Names the selected skills that cannot be used; with `--changed`, those that changed.
-    fn name_refused(&mut self, paths: &[PathBuf], changed: &[PathBuf]) {
+    fn name_refused(&mut self, paths: &[PathBuf], changed: &BTreeSet<PathBuf>) {
         let only_changed = self.settings.options.changed;
         for refused in &self.inventory.refused {
             let folder = self.project.folder.join(&refused.shown);
             let is_selected = paths.is_empty() || paths.iter().any(|path| folder.starts_with(path));
-            let is_changed = changed.iter().any(|file| file.starts_with(&folder));
+            let is_changed = is_touched(&folder, changed);
             if is_selected && (!only_changed || is_changed) {
                 self.not_tested.push(UntestedSkill {
                     skill: refused.shown.clone(),
@@ -246,16 +247,13 @@ impl<'a> SkillTest<'a> {
         &mut self,
         position: usize,
         repository: Option<&GitRepository>,
-        changed: &[PathBuf],
+        changed: &BTreeSet<PathBuf>,
     ) -> Result<Option<Candidate>, AppError> {
         let found = &self.inventory.skills[position];
         let (mut difference, mut base) = (SkillDifference::Unknown, None);
         if let (Some(repository), Some(commit)) = (repository, &self.base) {
             difference = SkillDifference::Unchanged;
-            // git names a changed submodule as one path.
-            let is_of_it =
-                |file: &PathBuf| file.starts_with(&found.folder) || found.folder.starts_with(file);
-            if changed.iter().any(is_of_it) {
+            if is_touched(&found.folder, changed) {
                 difference = match repository.skill_at(commit, &found.folder)? {
                     SkillOnBase::Missing => SkillDifference::New,
                     SkillOnBase::Unusable(why) => {
@@ -272,13 +270,12 @@ impl<'a> SkillTest<'a> {
                 };
             }
         }
-        let siblings = self.inventory.siblings(position);
         let mut facts = SkillFacts {
             name: found.name.clone(),
             difference,
             tasks: 0,
             prompts: 0,
-            siblings: siblings.iter().map(|sibling| sibling.name.clone()).collect(),
+            siblings: Vec::new(),
         };
         // Reading the cases of every unchanged skill would take longer than the plan.
         let is_left_out = self.settings.options.changed && !difference.is_change();
@@ -309,6 +306,11 @@ impl<'a> SkillTest<'a> {
             }
         }
         if let Some(suite) = &suite {
+            // Only for those with cases: each name beside each would be too many in a large repository.
+            if self.settings.options.interference {
+                let siblings = self.inventory.siblings(position);
+                facts.siblings = siblings.iter().map(|sibling| sibling.name.clone()).collect();
+            }
             // The plan counts cases; trials multiply them later.
             let once = RunSettings { repeats: 1, ..self.settings.run() };
             let cases = plan_cases(&once, &self.resolved.config, Some(suite))?;
@@ -575,6 +577,14 @@ impl<'a> SkillTest<'a> {
     }
 }
 
+/// Returns true if one of the changed files is below this folder, or is this folder: git names a
+/// changed submodule around it as one path.
+fn is_touched(folder: &Path, changed: &BTreeSet<PathBuf>) -> bool {
+    let from = (Bound::Included(folder), Bound::Unbounded);
+    let below = changed.range::<Path, _>(from).next().is_some_and(|file| file.starts_with(folder));
+    below || folder.ancestors().any(|above| changed.contains(above))
+}
+
 /// Returns the paths of the command line without links. Each must be there.
 fn selected_paths(project: &Project, paths: &[PathBuf]) -> Result<Vec<PathBuf>, AppError> {
     let real = |path: &PathBuf| {
@@ -588,4 +598,20 @@ fn selected_paths(project: &Project, paths: &[PathBuf]) -> Result<Vec<PathBuf>, 
         Ok(folder.unwrap_or(found))
     };
     paths.iter().map(real).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_touched_by_files_below_it_and_by_the_submodule_around_it() {
+        let changed = ["/r/skills/a.md", "/r/skills/b/SKILL.md", "/r/skills/b-2/x", "/r/vendor"];
+        let changed: BTreeSet<PathBuf> = changed.into_iter().map(PathBuf::from).collect();
+        let touched = |folder| is_touched(Path::new(folder), &changed);
+        let are = ["/r/skills/b", "/r/skills/b-2", "/r/vendor/skills/c", "/r/vendor"];
+        assert_eq!(are.map(touched), [true; 4]);
+        let are_not = ["/r/skills/a", "/r/skills/b-", "/r/skills/c", "/r/vendor-2/skills/c"];
+        assert_eq!(are_not.map(touched), [false; 4]);
+    }
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{EXTENSION, JournalError, JournalHeader, VERSION, frame};
@@ -54,14 +55,15 @@ pub struct RecoveredRun {
 /// Finds the journal of a run in this folder, or the newest one. Returns `None` if the folder has
 /// no such journal.
 pub fn find_journal(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
-    find_journal_on(&SystemDisk, folder, run)
+    find_journal_on(&SystemDisk, folder, run, selftest_clock::now())
 }
 
-/// Like [`find_journal`], on this disk.
+/// Like [`find_journal`], on this disk and at this time.
 pub fn find_journal_on(
     disk: &dyn Disk,
     folder: &Path,
     run: Option<&str>,
+    now: Timestamp,
 ) -> io::Result<Option<PathBuf>> {
     let paths = match disk.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -74,17 +76,15 @@ pub fn find_journal_on(
     };
     // A name is precise only to the minute, so the headers decide among the newest.
     journals.sort();
-    let minute = |id: &RunId| id.as_str().get(..MINUTE_LENGTH).map(str::to_owned);
-    let newest = journals.last().and_then(|(id, _)| minute(id));
+    // A clock that was ahead once would otherwise name the last run until that day.
+    let last = journals.iter().rfind(|(id, _)| !id.is_of_the_future(now)).or(journals.last());
+    let newest = last.map(|(id, _)| id.minute().to_owned());
     // Only these headers are read, however many journals the folder has.
-    let rivals = journals.into_iter().filter(|(id, _)| minute(id) == newest);
+    let rivals = journals.into_iter().filter(|(id, _)| Some(id.minute()) == newest.as_deref());
     let by_start =
         rivals.map(|(_, path)| (header_on(disk, &path).map(|header| header.started_at), path));
     Ok(by_start.max_by_key(|(started_at, _)| *started_at).map(|(_, path)| path))
 }
-
-/// Length of an id up to its minute: `selftest-20260206-1234`.
-const MINUTE_LENGTH: usize = 22;
 
 /// Returns the run whose journal has this file name.
 pub(super) fn run_of(path: &Path) -> Option<RunId> {

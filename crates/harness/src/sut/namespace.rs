@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use jiff::tz::TimeZone;
 use rand::RngExt as _;
 use schemars::JsonSchema;
@@ -12,9 +12,18 @@ use serde::{Deserialize, Serialize};
 /// Characters of the random part. Without vowels it never spells a word.
 const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz23456789";
 
+/// Length of an id up to its minute: `selftest-20260206-1234`.
+const MINUTE_LENGTH: usize = 22;
+
+/// Maximum difference between the clocks of the machines that share reports.
+const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_hours(1);
+
 fn fresh(at: Timestamp) -> String {
-    let stamp = at.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M").to_string();
-    format!("selftest-{stamp}-{}", random())
+    format!("{}-{}", minute(at), random())
+}
+
+fn minute(at: Timestamp) -> String {
+    format!("selftest-{}", at.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M"))
 }
 
 fn random() -> String {
@@ -98,6 +107,20 @@ id!(
     TaskGroupId
 );
 
+impl RunId {
+    /// Returns the part up to the minute, by which ids sort.
+    pub fn minute(&self) -> &str {
+        self.0.get(..MINUTE_LENGTH).unwrap_or(&self.0)
+    }
+
+    /// Returns true if the run seems to start after `now`: the clock was ahead then. Such a run is
+    /// not the last one.
+    pub fn is_of_the_future(&self, now: Timestamp) -> bool {
+        let latest = now.checked_add(MAX_CLOCK_DIFFERENCE).unwrap_or(now);
+        self.minute() > minute(latest).as_str()
+    }
+}
+
 impl SessionId {
     /// Creates a new session of a run. Its id starts with that of the run, so that its owner is
     /// recognisable.
@@ -116,6 +139,20 @@ mod tests {
         let id = RunId::fresh(at);
         assert!(id.as_str().starts_with("selftest-20260206-1234-"), "{id}");
         assert_eq!(RunId::try_from(id.as_str().to_owned()), Ok(id));
+    }
+
+    #[test]
+    fn a_run_of_the_future_is_one_whose_clock_was_ahead() {
+        let at = |time: &str| -> Timestamp { time.parse().unwrap() };
+        let now = at("2026-02-06T23:34:56Z");
+        let is_of_the_future = |time| RunId::fresh(at(time)).is_of_the_future(now);
+        let past = ["1970-01-01T00:00:00Z", "2026-02-06T23:34:56Z", "2026-02-07T00:34:59Z"];
+        assert_eq!(past.map(is_of_the_future), [false; 3]);
+        assert_eq!(
+            ["2026-02-07T00:36:00Z", "2099-01-01T00:00:00Z"].map(is_of_the_future),
+            [true; 2]
+        );
+        assert!(!RunId::fresh(now).is_of_the_future(Timestamp::MAX));
     }
 
     #[test]

@@ -267,6 +267,22 @@ impl GradingQueue {
         self.database.execute(query, &[&self.name]).await
     }
 
+    /// Brings times that are still to come back to now: they were written while a clock was ahead.
+    /// Otherwise a grading queued then would wait until that day, and the worker that died then
+    /// would count as alive until that day.
+    pub(super) async fn forget_future_times(&self) -> Result<(), StoreError> {
+        let TimeExpressions { now, silence, .. } = self.dialect();
+        let due = format!(
+            "UPDATE jobs SET run_at = {now} WHERE job_type = $1 AND {WAITING} AND run_at > {now}"
+        );
+        let seen =
+            format!("UPDATE workers SET last_seen = {now} WHERE worker_type = $1 AND {silence} < 0");
+        for query in [due, seen] {
+            self.database.execute(query, &[&self.name]).await?;
+        }
+        Ok(())
+    }
+
     /// Deletes gradings that finished long ago, and workers that nothing refers to.
     pub(super) async fn prune(&self) -> Result<(), StoreError> {
         let TimeExpressions { done_at, silence, .. } = self.dialect();

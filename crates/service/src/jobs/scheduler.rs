@@ -27,7 +27,7 @@ use selftest_text::one_line;
 const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maximum difference between the clocks of workers.
-const AHEAD: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Runs scheduled jobs.
 pub struct Scheduler {
@@ -98,7 +98,7 @@ impl Scheduler {
 
     async fn due(&self, now: Timestamp) -> Result<Vec<JobSlot>, StoreError> {
         // Ignores slots recorded by a worker whose clock was far ahead.
-        let until = now.checked_add(AHEAD).unwrap_or(now);
+        let until = now.checked_add(MAX_CLOCK_DIFFERENCE).unwrap_or(now);
         let ended = self.store().finished_slots(until).await?;
         Ok(due_slots(&self.jobs, &self.settings.schedule, &ended, now))
     }

@@ -29,6 +29,7 @@ on_every_engine! {
     rows_of_others_are_skipped_and_counted,
     whatever_evidence_says_it_is_read_again,
     only_a_closed_gap_opens_again,
+    a_lease_of_a_clock_that_was_ahead_runs_out,
 }
 
 async fn files_are_counted_by_outcome_and_time(on: &Databases) {
@@ -465,4 +466,17 @@ async fn only_a_closed_gap_opens_again(on: &Databases) {
     execute(&store, "UPDATE skill_gaps SET status = 'dismissed'").await;
     store.save_gaps(std::slice::from_ref(&gap), &[gap.id()], at(TUESDAY)).await.unwrap();
     assert_eq!(store.gap(&gap.id()).await.unwrap().unwrap().status, GapStatus::Dismissed);
+}
+
+async fn a_lease_of_a_clock_that_was_ahead_runs_out(on: &Databases) {
+    let store = on.store().await;
+    let dead_after = std::time::Duration::from_secs(60);
+    assert!(store.take_lease("schedule", "one", dead_after).await.unwrap());
+    execute(&store, "UPDATE job_leases SET seen = seen + 100000000").await;
+    // It may be alive: it has as long as any other to send the next heartbeat.
+    assert!(!store.take_lease("schedule", "two", dead_after).await.unwrap());
+    assert!(store.lease_holder("schedule", dead_after).await.unwrap().is_some());
+    execute(&store, "UPDATE job_leases SET seen = seen - 61").await;
+    assert!(store.take_lease("schedule", "two", dead_after).await.unwrap());
+    assert!(!store.renew_lease("schedule", "one").await.unwrap());
 }

@@ -9,6 +9,7 @@
 use std::fs::{self, DirBuilder, File, FileTimes};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 use super::ProgramStartError;
@@ -21,6 +22,10 @@ const MAX_TRIES: u32 = 200;
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Longest wait for a removal. A program may leave half a million files, and some disks take
+/// milliseconds for each.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(10);
+
 /// Infix between the id of a session and the number of a check's folder.
 const CHECK: &str = "-check-";
 
@@ -30,8 +35,8 @@ pub(super) const PROBE: &str = "selftest-probe-";
 /// A folder of this process, removed with its session.
 pub(super) struct ScratchFolder {
     pub(super) path: PathBuf,
-    /// Holds the lock as long as it is open.
-    _lock: File,
+    /// Holds the lock as long as it is open. `None` once the removal has begun, which takes it along.
+    lock: Option<File>,
 }
 
 impl ScratchFolder {
@@ -59,7 +64,7 @@ impl ScratchFolder {
         let Some(lock) = stale_folder::lock_new(path)? else { return Ok(None) };
         // Not every program understands Windows's verbatim paths (`\\?\`).
         let path = if cfg!(windows) { std::path::absolute(path)? } else { path.canonicalize()? };
-        Ok(Some(Self { path, _lock: lock }))
+        Ok(Some(Self { path, lock: Some(lock) }))
     }
 }
 
@@ -71,12 +76,57 @@ impl ScratchFolder {
     }
 }
 
+impl ScratchFolder {
+    /// Removes the folder. What takes too long goes on in the background, and ends with this process:
+    /// then the next run removes the rest.
+    pub(super) async fn remove(&mut self) -> io::Result<()> {
+        let removal = self.start_removal();
+        let waited = tokio::task::spawn_blocking(move || wait_for(&removal, REMOVAL_LIMIT)).await;
+        waited.unwrap_or_else(|lost| Err(io::Error::other(lost)))
+    }
+
+    fn start_removal(&mut self) -> mpsc::Receiver<io::Result<()>> {
+        let (path, lock) = (self.path.clone(), self.lock.take());
+        in_background(move || {
+            // Until the end, so that no other process takes it for a leftover and works on it too.
+            lock.map_or(Ok(()), |_lock| remove_tree(&path))
+        })
+    }
+}
+
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // Usually it is gone already: this handles sessions that are dropped instead of closed.
-        let _ = remove_tree(&self.path);
+        if self.lock.is_some() {
+            let _ = wait_for(&self.start_removal(), REMOVAL_LIMIT);
+        }
         let _ = fs::remove_file(self.notes());
     }
+}
+
+/// Runs this on a thread that nothing waits for at the end of the process.
+fn in_background(
+    work: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> mpsc::Receiver<io::Result<()>> {
+    let (sender, done) = mpsc::channel();
+    let name = "removal".to_owned();
+    // Without a thread the receiver's wait ends at once, with an error.
+    let _ = std::thread::Builder::new().name(name).spawn(move || {
+        // Without a receiver nothing waits any more.
+        let _ = sender.send(work());
+    });
+    done
+}
+
+fn wait_for(removal: &mpsc::Receiver<io::Result<()>>, limit: Duration) -> io::Result<()> {
+    removal.recv_timeout(limit).unwrap_or_else(|why| match why {
+        mpsc::RecvTimeoutError::Timeout => {
+            let what = format!("that takes more than {} s; it goes on meanwhile, and the next run \
+                removes the rest", limit.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, what))
+        }
+        mpsc::RecvTimeoutError::Disconnected => Err(io::Error::other("its thread ended")),
+    })
 }
 
 /// Creates a folder that only this user can enter.
@@ -95,12 +145,18 @@ fn notes_of(path: &Path) -> PathBuf {
     path.with_extension("attempts")
 }
 
-/// Removes the folders of dead processes. Folders that cannot be removed stay.
+/// Removes the folders of dead processes. Folders that cannot be removed stay; what takes too long
+/// goes on in the background.
 pub(super) fn sweep(root: &Path) {
-    stale_folder::remove_stale(root, is_name, |path| {
-        let _ = fs::remove_file(notes_of(path));
-        let _ = remove_tree(path);
+    let root = root.to_owned();
+    let removal = in_background(move || {
+        stale_folder::remove_stale(&root, is_name, |path| {
+            let _ = fs::remove_file(notes_of(path));
+            let _ = remove_tree(path);
+        });
+        Ok(())
     });
+    let _ = wait_for(&removal, REMOVAL_LIMIT);
 }
 
 /// Returns true if a folder of this name belongs to this program.
@@ -251,6 +307,30 @@ mod tests {
             }
         });
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_removal_that_takes_too_long_is_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let mut scratch = ScratchFolder::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
+        let path = scratch.path.clone();
+        fs::write(path.join("file"), "x").unwrap();
+        let (go, wait) = mpsc::channel();
+        let lock = scratch.lock.take();
+        let tree = path.clone();
+        let removal = in_background(move || {
+            let _ = wait.recv();
+            lock.map_or(Ok(()), |_lock| remove_tree(&tree))
+        });
+        let late = wait_for(&removal, Duration::ZERO).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        // Neither its owner nor another run works on it meanwhile.
+        drop(scratch);
+        sweep(root.path());
+        assert!(path.join("file").exists());
+        go.send(()).unwrap();
+        wait_for(&removal, Duration::from_mins(1)).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::diagnosis::{self, OddLine, ProgramTrace};
 use super::process::{ProgramOutput, StderrBuffer, SupervisedProcess, describe};
 use super::scratch::{ReadMarks, ScratchFolder};
 use crate::sut::answer::SeenAnswer;
-use crate::sut::project::{AnchoredFolder, HiddenFiles, Workspace, remove_tree};
+use crate::sut::project::{AnchoredFolder, HiddenFiles, Workspace};
 use crate::sut::skill::SKILL_FILE;
 use crate::sut::sut_settings::{COMMAND_SECTION, ProgramProtocol, PromptInput};
 use crate::sut::{
@@ -553,9 +553,7 @@ impl CommandSession {
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
-            let scratch = self.resources.scratch.path.clone();
-            let removed = tokio::task::spawn_blocking(move || remove_tree(&scratch)).await;
-            if let Err(error) = removed.unwrap_or_else(|lost| Err(std::io::Error::other(lost))) {
+            if let Err(error) = self.resources.scratch.remove().await {
                 notes.push(format!(
                     "cannot remove {}: {error}",
                     self.resources.scratch.path.display()
