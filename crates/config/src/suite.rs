@@ -67,7 +67,7 @@ pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
         };
         ConfigErrors::of_file(path.to_owned(), message, hint)
     })?;
-    parse(path, text).map_err(|errors| super::without_foreign_text(path, errors))
+    parse(path, text)
 }
 
 /// Returns the lines of the cases by scenario id, counted from 1; empty if the file is not a suite.
@@ -111,7 +111,10 @@ fn second_id(at: usize, case: &Value) -> Option<ConfigFault> {
 
 /// Parses the text of a suite; `path` is used in errors.
 pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
-    let refuse = |text, diagnostics| ConfigErrors::new(Some(path.to_owned()), text, diagnostics);
+    let refuse = |text, diagnostics| {
+        let errors = ConfigErrors::new(Some(path.to_owned()), text, diagnostics);
+        super::without_foreign_text(path, errors)
+    };
     let document = match super::parse(&text, KIND) {
         Ok(document) => document,
         Err(error) => return Err(refuse(text, vec![diagnostics::syntax_diagnostic(error)])),
