@@ -272,9 +272,8 @@ impl GradingQueue {
     /// would count as alive until that day.
     pub(super) async fn forget_future_times(&self) -> Result<(), StoreError> {
         let TimeExpressions { now, silence, .. } = self.dialect();
-        let due = format!(
-            "UPDATE jobs SET run_at = {now} WHERE job_type = $1 AND {WAITING} AND run_at > {now}"
-        );
+        // Of those that are begun as well: their worker may have died.
+        let due = format!("UPDATE jobs SET run_at = {now} WHERE job_type = $1 AND run_at > {now}");
         let seen =
             format!("UPDATE workers SET last_seen = {now} WHERE worker_type = $1 AND {silence} < 0");
         for query in [due, seen] {
