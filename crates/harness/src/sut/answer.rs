@@ -476,7 +476,7 @@ mod tests {
             (
                 "I found two old files. Should I delete both? Please reply with yes or no.",
                 "AWAITING_RESPONSE",
-                "a question and a request for its answer",
+                "ends in a request for details",
             ),
             (
                 "Which trip do you mean? Please tell me the date.",
