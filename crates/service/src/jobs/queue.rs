@@ -274,8 +274,9 @@ impl GradingQueue {
         let TimeExpressions { now, silence, .. } = self.dialect();
         // Of those that are begun as well: their worker may have died.
         let due = format!("UPDATE jobs SET run_at = {now} WHERE job_type = $1 AND run_at > {now}");
-        let seen =
-            format!("UPDATE workers SET last_seen = {now} WHERE worker_type = $1 AND {silence} < 0");
+        let seen = format!(
+            "UPDATE workers SET last_seen = {now} WHERE worker_type = $1 AND {silence} < 0"
+        );
         for query in [due, seen] {
             self.database.execute(query, &[&self.name]).await?;
         }

@@ -121,8 +121,11 @@ fn in_background(
 fn wait_for(removal: &mpsc::Receiver<io::Result<()>>, limit: Duration) -> io::Result<()> {
     removal.recv_timeout(limit).unwrap_or_else(|why| match why {
         mpsc::RecvTimeoutError::Timeout => {
-            let what = format!("that takes more than {} s; it goes on meanwhile, and the next run \
-                removes the rest", limit.as_secs());
+            let what = format!(
+                "that takes more than {} s; it goes on meanwhile, and the next run \
+                removes the rest",
+                limit.as_secs()
+            );
             Err(io::Error::new(io::ErrorKind::TimedOut, what))
         }
         mpsc::RecvTimeoutError::Disconnected => Err(io::Error::other("its thread ended")),
@@ -312,7 +315,8 @@ mod tests {
     #[test]
     fn a_removal_that_takes_too_long_is_not_waited_for() {
         let root = tempfile::tempdir().unwrap();
-        let mut scratch = ScratchFolder::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
+        let mut scratch =
+            ScratchFolder::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
         let path = scratch.path.clone();
         fs::write(path.join("file"), "x").unwrap();
         let (go, wait) = mpsc::channel();
