@@ -58,7 +58,7 @@ fn a_run_of_a_clock_that_was_ahead_is_not_the_last_one() {
     assert!(id.starts_with("selftest-2099"), "{id}");
     let run_id = || {
         let ids: Vec<String> =
-            workspace.run().exit(0).reports().iter().map(|it| it.run_id()).collect();
+            workspace.run().exit(0).reports().iter().map(crate::report::Report::run_id).collect();
         ids.into_iter().find(|other| *other != id).unwrap()
     };
     let last = run_id();

@@ -18,7 +18,7 @@ const TIME: Duration = Duration::from_secs(20);
 
 /// Time after which a process that is still there outlives the harness. A dying one needs a processor
 /// for a moment too, which takes more than a second if many others want it.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Holds the read end of its own stderr, ignores what can be ignored, and leaves children in sessions
 /// of their own.

@@ -116,8 +116,10 @@ impl SeenAnswer {
         if !is_single {
             return missing("no single JSON");
         }
-        let failed =
-            documents.iter().skip_while(|one| !std::ptr::eq(*one, found)).find(reports_error);
+        let failed = documents
+            .iter()
+            .skip_while(|one| !std::ptr::eq(*one, found))
+            .find(|one| reports_error(one));
         match failed {
             Some(failed) => Self::Missing(format!(
                 "the program reports an error: {}",
@@ -260,7 +262,7 @@ fn read_documents(text: &str) -> Option<Vec<Value>> {
 }
 
 /// Returns true if an object that a program printed says that it failed.
-fn reports_error(object: &&Value) -> bool {
+fn reports_error(object: &Value) -> bool {
     let error = object.get("error");
     // Some programs name it in every reply.
     let is_error = error.is_some_and(|error| match error {
