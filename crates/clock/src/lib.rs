@@ -45,6 +45,15 @@ pub fn set_from_environment() -> Result<(), InvalidTimeError> {
     }
 }
 
+/// Maximum difference between the clocks of machines that share reports or a database.
+const MAX_DIFFERENCE: SignedDuration = SignedDuration::from_hours(1);
+
+/// Returns the latest time that another machine's clock may show at this time. A later one was written
+/// by a clock that was wrong.
+pub fn latest_elsewhere(now: Timestamp) -> Timestamp {
+    now.checked_add(MAX_DIFFERENCE).unwrap_or(now)
+}
+
 /// Returns the current time.
 pub fn now() -> Timestamp {
     let now = system();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::found::PackageProgram;
 use crate::commands::init::commands::{FoundCommand, RequestBy};
 use crate::commands::init::task_api::{AgentApi, ApiWay, OUTPUTS};
+use selftest_harness::sut::answer::read_documents;
 
 /// Agents with a command line that takes one task and ends, and those that speak the Agent Client
 /// Protocol.
@@ -323,15 +324,17 @@ impl Target {
     /// is no JSON, or the answer's place in it is not plain.
     pub(super) fn with_output(&self, printed: &str) -> Option<Self> {
         let command = self.command().filter(|command| command.output.is_none())?;
-        let parse = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
-        let last = printed.trim_end().lines().next_back()?;
-        let printed = parse(printed).or_else(|| parse(last))?;
-        // A line of a log.
-        if printed.get("level").is_some() {
-            return None;
-        }
-        let holds_text = |name: &&&str| printed.get(**name).is_some_and(Value::is_string);
-        let output = Some(format!("/{}", OUTPUTS.iter().find(holds_text)?));
+        let documents = read_documents(printed)?;
+        let place = |document: &Value| {
+            let holds_text = |name: &&&str| document.get(**name).is_some_and(Value::is_string);
+            // A line of a log.
+            let is_log = document.get("level").is_some();
+            OUTPUTS.iter().find(holds_text).filter(|_| !is_log)
+        };
+        let mut places = documents.iter().filter_map(place);
+        // Several are a stream, whose pieces are no answer.
+        let name = places.next().filter(|_| places.next().is_none())?;
+        let output = Some(format!("/{name}"));
         Some(Self::Command(FoundCommand { output, ..command }))
     }
 

@@ -24,7 +24,7 @@ fn a_database_that_restarts_below_a_server_loses_nothing() {
     database.stop();
     assert_eq!(site.get("/readyz").problem(503), "the database did not answer within 2 s");
     site.get("/healthz").status(200);
-    // Records of executions wait for the database; the rest says that there is none.
+    // Submitted executions are retried until the database is back; other requests fail at once.
     let told = [tell(&site), tell(&site)];
     assert_eq!(told, [202, 202]);
     assert_eq!(submit("meanwhile").problem(503), "the database cannot be reached");

@@ -65,6 +65,7 @@ pub(super) fn with_pieces(pattern: &str) -> String {
         .rev()
         .fold(pattern.to_owned(), |pattern, (name, piece)| pattern.replace(name, piece))
 }
+
 /// The number of texts that an answer or a file must contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {

@@ -112,12 +112,14 @@ static SAYS_YOU_DID_AFTER_WORK: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
-/// What the agent did of which nobody complains.
+/// Statements of what the agent did that are no complaint: *you did it!*, *you missed nothing*. Not
+/// *you did it again*.
 static DID_RIGHT: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"\b(?:did it|made it(?: work)?|(?:missed|broke|broken|removed|deleted|forgot|forgotten|overlooked|skipped) (?:nothing|anything)|never disappoint\w*)\b",
+        r"\b(?:(?:did it|made it(?: work)?)[.! ]*$|(?:missed|broke|broken|removed|deleted|forgot|forgotten|overlooked|skipped) (?:nothing|anything)\b)",
     )
 });
+
 /// Questions that reproach: *why did you delete it?* Not *why did you choose sqlite?*.
 static REPROACHES: LazyLock<Regex> = LazyLock::new(|| {
     at_start(&[
@@ -186,12 +188,14 @@ static NO_BUT: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:no+|nope|nah)(?:[,.!]| -)+ *(?:please |actually |only |just )*(?:the|in|on|at|for|with|as|like|both|all|every|when|from|below|above|inside|outside|under|before|after|server|client|each|one|two|same|(?:it|this|that|they|the \w+)(?:'s| is| should| needs| has| must| are)|add|remove|change|move|show|[a-z]+ (?:side|please|instead)) ?[a-z0-9]*",
     )
 });
+
 /// *no, the rest is perfect*.
 static LEAVES_REST: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
         r"^\w+[,.! -]+(?:the |both |all |they |these |those )[^,.!?]*\b(?:is|are|looks?|works?) (?:\w+ )?(?:good|great|fine|ok|okay|perfect|right|correct|awesome|excellent|enough)\b",
     )
 });
+
 /// A bare denial, after work that ended without a question.
 static BARE_DENIAL: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(

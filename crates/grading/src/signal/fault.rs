@@ -116,7 +116,7 @@ static STILL: LazyLock<Regex> = LazyLock::new(|| {
 /// Statements of the same form that report nothing: *i don't see why*, *it is still running*.
 static MEETS_NOTHING: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"\b(?:see|find) (?:how|why|what|where|any (?:\w+ )?(?:reasons?|point|need|problems?|issues?|errors?|bugs?|warnings?|faults?|failures?|mistakes?)|(?:errors|bugs|warnings|problems|issues)|the (?:point|need|reason))\b|\bstill (?:running|in progress|open|pending|an?|on|valid|needed|useful|fine|ok|okay|good|to|being|waiting|building|the plan|true|possible|going|works?|working|passes|passing|pass|green|fast|compatible|there and|used|required|supported|maintained|don't get|don't understand|need|have to|want|think)\b",
+        r"\b(?:build|ci|pipeline|everything|tests?) (?:is|are) still green\b|\b(?:see|find) (?:how|why|what|where|any (?:\w+ )?(?:reasons?|point|need|problems?|issues?|errors?|bugs?|warnings?|faults?|failures?|mistakes?)|(?:errors|bugs|warnings|problems|issues)|the (?:point|need|reason))\b|\bstill (?:running|in progress|open|pending|an?|on|valid|needed|useful|fine|ok|okay|good|to|being|waiting|building|the plan|true|possible|going|works?|working|passes|passing(?:[.!,]|$)|pass|fast|compatible|used|required|supported|maintained|don't get|don't understand|need|have to|want|think)\b",
     )
 });
 

@@ -26,7 +26,10 @@ static FAULT_IS_GONE: LazyLock<Regex> = LazyLock::new(|| {
         ),
         r"\bno longer (?:[a-z]+ )?(?:crash|fail|flicker|break|throw|hang|freez|leak|error|panic|overlap|lag|stutter)[a-z]*\b",
         r"\b(?:doesn't|does not|don't|isn't|not) (?:crash|fail|flicker|break|throw|hang|freez|leak|panic|overlap|lag|stutter)[a-z]*(?: errors)? (?:any ?more|now)\b",
-        // Nothing that was feared has come.
+        &format!(
+            r"\b(?:don't|do not|can't|cannot|can not|couldn't|didn't) (?:see|find|get|spot|notice) (?:any )?(?:other |more |further )?{faults}\b"
+        ),
+        // A fault that did not come.
         r"^(?:it |this |that |the [a-z]+ )?(?:didn't|did not|doesn't|never) (?:crash|fail|break|hang|flicker|freeze|leak)(?:es|ed|s)?(?: (?:any ?more|now|once|at all|so far|yet))*[.! ]*$|^(?:nothing|no [a-z]+)(?: is| are)? (?:broke|broken|failed|failing|crashed)[.! ]*$",
         &format!(
             r"\b(?:no|without|zero)(?: more| any| further| new| other)* (?:[a-z]+ )?(?:{faults}(?:[,.!;]|\s*$| (?:now|any ?more|at all|so far|left|and|again|in|on)\b)|{fault}(?:[,.!;]|\s*$| (?:now|any ?more)\b))"

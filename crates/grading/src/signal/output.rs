@@ -29,8 +29,11 @@ static PASTED: LazyLock<Regex> = LazyLock::new(|| {
         r#"^["']?(?:[$%❯➜] ?\S|[>#]\S|ps [a-z]:|\S+@\S+[ :].*[$%#>]|\(\w+\) \S+|last login:|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[(?:\d+|error|err|warn(?:ing)?|info|debug|fatal|vite|webpack|plugin|stderr|stdout)\b[^\]\n]*\]|[\w./-]+:\d+(?::\d+)?(?:: | - )|\s*at \S+ ?\(|file:/|\S+: (?:error|fatal|cannot|can't|could not|command|no such|warning|\(\d+\))|(?:uncaught |unhandled )?[a-z.]*(?:error|exception)(?:(?: [a-z-]+){0,3}:|[\[({]| [a-z-]*\d|\s*$)|(?:syntax|type|parse|import) error\b|fatal:|traceback|failed (?:to|with) |unexpected [a-z ]{2,60}:|(?:access to|refused to) \S+|thread '|undefined: |unknown (?:flag|option|argument|command)|(?:get|post|put|patch|delete) https?://|err!|npm (?:err|warn)|✗|✘|❌)"#,
     )
 });
-/// What programs write at the end of a run without a fault.
-static SUCCEEDED: LazyLock<Regex> =
+/// Counts at the end of a run, of what failed and of what did not.
+static COUNTS_FAULTS: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"\btest result: failed\b|\b[1-9][0-9]* (?:failed|failures?|errors?)\b")
+});
+static COUNTS_NONE: LazyLock<Regex> =
     LazyLock::new(|| english::regex(r"\btest result: ok\b|\b0 (?:failed|failures|errors)\b"));
 /// An error that follows a few words of introduction in the same line: *now i have: Module not
 /// found: …*, but not *now the cli: exit with an error*.
@@ -47,7 +50,7 @@ pub(super) fn is_failed_output(message: &str, beginning: &str, has_worked: bool)
     const MAX_EXAMINED: usize = 4000;
     let first = beginning.trim_start().lines().next().unwrap_or_default();
     let has_lines = message.lines().filter(|line| !line.trim().is_empty()).count() > 1;
-    if ends_in_question(message) || SUCCEEDED.is_match(&message.to_lowercase()) {
+    if ends_in_question(message) {
         return false;
     }
     let asks = mood(first) != Mood::States || first.contains(" should ");
@@ -61,10 +64,9 @@ pub(super) fn is_failed_output(message: &str, beginning: &str, has_worked: bool)
         return false;
     }
     // Under words of the person, a list holds requests, and only what begins like an error counts.
-    let shows_error = |text: &str| {
-        let text = text.to_lowercase();
+    let shows_error = |text: &String| {
         if is_pasted {
-            return ERROR_LINE.is_match(&text) || ERROR_OUTPUT.is_match(&text);
+            return ERROR_LINE.is_match(text) || ERROR_OUTPUT.is_match(text);
         }
         text.lines().skip(1).any(|line| !is_list_item(line) && ERROR_LINE.is_match(line))
     };
@@ -72,7 +74,10 @@ pub(super) fn is_failed_output(message: &str, beginning: &str, has_worked: bool)
         &message[..message.floor_char_boundary(MAX_EXAMINED)],
         &message[message.ceil_char_boundary(message.len().saturating_sub(MAX_EXAMINED))..],
     ];
-    [head, tail].into_iter().any(shows_error)
+    let parts = [head, tail].map(str::to_lowercase);
+    let passed = parts.iter().any(|part| COUNTS_NONE.is_match(part))
+        && !parts.iter().any(|part| COUNTS_FAULTS.is_match(part));
+    !passed && parts.iter().any(shows_error)
 }
 
 /// Returns true if the last line asks something. Such output is shown to be explained.

@@ -309,7 +309,6 @@ const FRIENDLY: &str = "
     you did it!
     you made it work!
     you missed nothing
-    you never disappoint
     you haven't broken anything
     i don't see any errors
     i can't find any bugs, merging
@@ -491,10 +490,10 @@ fn friendly_messages_and_new_tasks_do_not_object() {
     let worked = AgentTurn { has_worked: true, ..AgentTurn::default() };
     let asked = AgentTurn { has_asked: true, ..worked };
     let objection = |message: &str, turn| classify_objection(message, Some(&request), turn).0;
-    for line in each(FRIENDLY) {
-        let message = line.replace("\\n", "\n");
-        assert_eq!(objection(&message, worked), None, "{message}");
-    }
+    let messages = each(FRIENDLY).map(|line| line.replace("\\n", "\n"));
+    let misread: Vec<String> =
+        messages.filter(|message| objection(message, worked).is_some()).collect();
+    assert_eq!(misread, Vec::<String>::new());
     for answer in ["not locally, only on ci", "no, in the header", "nein, in der datei"] {
         assert_eq!(objection(answer, asked), None, "{answer}");
         assert!(objection(answer, worked).is_some(), "{answer}");
@@ -508,6 +507,9 @@ fn objections_near_friendly_messages_are_found() {
     let worked = AgentTurn { has_worked: true, ..AgentTurn::default() };
     for line in each(
         "thanks, but it is still broken
+        you did it again
+        it is still passing null
+        $ pytest\\nE       TypeError: x\\n3 failed, 0 errors
         now the sidebar is empty
         now i get an error when i save
         almost, but the margin is off

@@ -285,7 +285,7 @@ impl Generator {
         let tries = writer.settings.max_attempts;
         if let Some(name) = template_name(library, scenario) {
             for number in 1..=tries {
-                // The model is told why its last prompt was rejected.
+                // The retry states why the last prompt was rejected.
                 let attempt = GenerationTry::new(scenario, sources, seed(number), last.take());
                 let (call, outcome) = self.ask(writer, library, &name, scenario, &attempt).await?;
                 let rejected = outcome.rejection();

@@ -107,19 +107,16 @@ impl SeenAnswer {
                 start()
             ));
         };
-        let has_it = |value: &&Value| value.pointer(pointer).is_some_and(|found| !found.is_null());
-        let mut with_it = documents.iter().filter(has_it);
-        let (found, is_single) = (with_it.next(), with_it.next().is_none());
-        let Some(found) = found.filter(|_| is_single).or(documents.last()) else {
-            return missing("no JSON");
-        };
-        if !is_single {
+        let has_it = |value: &Value| value.pointer(pointer).is_some_and(|found| !found.is_null());
+        let mut places = (0..documents.len()).filter(|at| has_it(&documents[*at]));
+        let (first, second) = (places.next(), places.next());
+        if second.is_some() {
             return missing("no single JSON");
         }
-        let failed = documents
-            .iter()
-            .skip_while(|one| !std::ptr::eq(*one, found))
-            .find(|one| reports_error(one));
+        // Without a place, the last document is named in the error.
+        let Some(at) = first.or(documents.len().checked_sub(1)) else { return missing("no JSON") };
+        let (found, failed) =
+            (&documents[at], documents[at..].iter().find(|one| reports_error(one)));
         match failed {
             Some(failed) => Self::Missing(format!(
                 "the program reports an error: {}",
@@ -205,19 +202,22 @@ impl SeenAnswer {
 /// Minimum number of words before the last sentence for an answer to count as given.
 const ANSWER_WORDS: usize = 25;
 
-static OFFER: LazyLock<Regex> = LazyLock::new(|| {
+/// Minimum number of words before a closing question and a request to answer it: `Any questions? Just
+/// let me know.` ends also a short answer.
+const CLOSED_WORDS: usize = 3;
+
+/// Questions that leave nothing to decide.
+static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)^\W*(?:(?:is|was) there )?(?:anything|something) else\b|^\W*(?:would you like|do you want|shall i|should i|may i|can i help|need (?:any )?more|(?:do you have )?any (?:other |more |further )?(?:questions?|feedback)|make sense|does (?:this|that|it) (?:help|answer|make sense)|did (?:this|that) (?:help|answer)|is that (?:clear|helpful))\b",
+        r"(?i)^\W*(?:(?:(?:is|was) there|would you like|do you want|do you need|can i help (?:you )?with) )?(?:anything|something) else\b|^\W*(?:can i help|need (?:any )?more|(?:do you have )?any (?:other |more |further )?(?:questions?|feedback)|make sense|does (?:this|that|it) (?:help|answer|make sense)|did (?:this|that) (?:help|answer)|is that (?:clear|helpful))\b",
     )
     .expect("the pattern is a constant, and a test compiles it")
 });
 
-/// Offers that leave nothing to decide.
-static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)\b(?:(?:anything|something) else|questions?|feedback|make sense|help|answer|clear|helpful)\b",
-    )
-    .expect("the pattern is a constant, and a test compiles it")
+/// Questions whose answer the work may wait for, unless an answer stands before them.
+static PROPOSAL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)^\W*(?:would you like|do you want|shall i|should i|may i)\b")
+        .expect("the pattern is a constant, and a test compiles it")
 });
 
 static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
@@ -236,8 +236,9 @@ static AFTER_QUESTION: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
-/// Returns the JSON documents of a text, each of which starts a line. `None` if one breaks off.
-fn read_documents(text: &str) -> Option<Vec<Value>> {
+/// Returns the JSON documents of what a program printed, each of which starts a line. `None` if one
+/// breaks off.
+pub fn read_documents(text: &str) -> Option<Vec<Value>> {
     let (mut documents, mut at) = (Vec::new(), 0);
     let mut is_broken = false;
     while let Some(line) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -297,11 +298,10 @@ pub fn infer_status(output: &str) -> Option<(TaskStatus, &'static str)> {
     let words = |text: &str| text.split_whitespace().count();
     let of_end = words(sentence) + if asked_before { words(question) } else { 0 };
     let words_before = prose.iter().map(|line| words(line)).sum::<usize>() - of_end;
-    // `Any questions? Just let me know.` ends also a short answer; `Should I delete both? Please reply.`
-    // asks for a decision.
-    let is_closing = asked_before && CLOSING.is_match(question);
-    let is_answered = words_before >= if is_closing { 3 } else { ANSWER_WORDS };
-    Some(if (asks || asked_before) && is_answered && OFFER.is_match(question) {
+    let closed_words = if asked_before { CLOSED_WORDS } else { ANSWER_WORDS };
+    let is_offer = (words_before >= closed_words && CLOSING.is_match(question))
+        || (words_before >= ANSWER_WORDS && PROPOSAL.is_match(question));
+    Some(if (asks || asked_before) && is_offer {
         (TaskStatus::Complete, "an answer that ends in an offer of more help")
     } else if asks {
         (TaskStatus::AwaitingResponse, "ends in a question")

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,6 @@ const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz23456789";
 
 /// Length of an id up to its minute: `selftest-20260206-1234`.
 const MINUTE_LENGTH: usize = 22;
-
-/// Maximum difference between the clocks of the machines that share reports.
-const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_hours(1);
 
 fn fresh(at: Timestamp) -> String {
     format!("{}-{}", minute(at), random())
@@ -116,8 +113,7 @@ impl RunId {
     /// Returns true if the run seems to start after `now`: the clock was ahead then. Such a run is
     /// not the last one.
     pub fn is_of_the_future(&self, now: Timestamp) -> bool {
-        let latest = now.checked_add(MAX_CLOCK_DIFFERENCE).unwrap_or(now);
-        self.minute() > minute(latest).as_str()
+        self.minute() > minute(selftest_clock::latest_elsewhere(now)).as_str()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -25,9 +25,6 @@ use selftest_text::one_line;
 
 /// Interval between checks if another worker has released the lease.
 const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Maximum difference between the clocks of workers.
-pub(super) const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Runs scheduled jobs.
 pub struct Scheduler {
@@ -98,8 +95,7 @@ impl Scheduler {
 
     async fn due(&self, now: Timestamp) -> Result<Vec<JobSlot>, StoreError> {
         // Ignores slots recorded by a worker whose clock was far ahead.
-        let until = now.checked_add(MAX_CLOCK_DIFFERENCE).unwrap_or(now);
-        let ended = self.store().finished_slots(until).await?;
+        let ended = self.store().finished_slots(selftest_clock::latest_elsewhere(now)).await?;
         Ok(due_slots(&self.jobs, &self.settings.schedule, &ended, now))
     }
 

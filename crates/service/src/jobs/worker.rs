@@ -17,7 +17,6 @@ use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::queue::{GradingJob, GradingQueue};
-use super::scheduler::MAX_CLOCK_DIFFERENCE;
 use super::summary::{GradingError, JobModelError};
 use super::{JobSettings, MAX_MISSED_HEARTBEATS};
 use crate::grader::quality::QualityGrader;
@@ -250,8 +249,7 @@ impl GradingRunner {
         // not asked twice for one request.
         // A grade of a day that is still to come was made while the clock was ahead, and says nothing
         // about this request.
-        let latest = selftest_clock::now();
-        let latest = latest.checked_add(MAX_CLOCK_DIFFERENCE).unwrap_or(latest);
+        let latest = selftest_clock::latest_elsewhere(selftest_clock::now());
         let is_there = known.iter().any(|grade| {
             let answers = *requested_at..=latest;
             grade.model == grader.model_id() && answers.contains(&grade.ts)

@@ -22,8 +22,6 @@ const OWN_RULES: &str = include_str!("own_rules.tsv");
 const MIN_RUN: usize = 14;
 /// Minimum number of bytes of a run without digits that is too long for a word.
 const LONG_RUN: usize = 30;
-/// Longest keyword of any value, in bytes, that may not be the start of a longer word.
-const SHORT_KEYWORD: usize = 4;
 /// Number of bytes before and after a run in which keywords are searched.
 const BYTES_BEFORE: usize = 80;
 const BYTES_AFTER: usize = 24;
@@ -256,10 +254,13 @@ fn find_named(text: &str, keyword: &Range<usize>, rule: &RedactionRule) -> Optio
 
 /// Returns the range of any random-looking value of a name that contains the keyword.
 fn find_generic(text: &str, keyword: &Range<usize>, rule: &RedactionRule) -> Option<Range<usize>> {
-    // A short keyword is the end of a word: `_pat` is none in `file_path`.
-    let is_cut = keyword.len() <= SHORT_KEYWORD
-        && text.as_bytes().get(keyword.end).is_some_and(u8::is_ascii_alphabetic);
-    let start = value_behind(text, keyword.end, &ASSIGNED_TO_ANY).filter(|_| !is_cut)?;
+    // A keyword such as `_pat` is a whole part of a name, and not the start of one, as in `file_path`.
+    let is_part = text[keyword.start..].starts_with(['_', '-']);
+    let goes_further = text[keyword.end..].starts_with(|next: char| next.is_ascii_alphabetic());
+    if is_part && goes_further {
+        return None;
+    }
+    let start = value_behind(text, keyword.end, &ASSIGNED_TO_ANY)?;
     let length =
         text[start..].bytes().take(MAX_SECRET).take_while(|byte| is_value_byte(*byte)).count();
     // Only the rule for a bare `key` has a threshold this high.

@@ -77,7 +77,7 @@ impl ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Removes the folder. What takes too long goes on in the background, and ends with this process:
+    /// Removes the folder. A removal that takes too long continues in the background, and ends with this process:
     /// then the next run removes the rest.
     pub(super) async fn remove(&mut self) -> io::Result<()> {
         let removal = self.start_removal();
@@ -122,8 +122,8 @@ fn wait_for(removal: &mpsc::Receiver<io::Result<()>>, limit: Duration) -> io::Re
     removal.recv_timeout(limit).unwrap_or_else(|why| match why {
         mpsc::RecvTimeoutError::Timeout => {
             let what = format!(
-                "that takes more than {} s; it goes on meanwhile, and the next run \
-                removes the rest",
+                "it takes more than {} s; it continues in the background, and the next run removes \
+                 what is left",
                 limit.as_secs()
             );
             Err(io::Error::new(io::ErrorKind::TimedOut, what))
@@ -149,7 +149,7 @@ fn notes_of(path: &Path) -> PathBuf {
 }
 
 /// Removes the folders of dead processes. Folders that cannot be removed stay; what takes too long
-/// goes on in the background.
+/// continues in the background.
 pub(super) fn sweep(root: &Path) {
     let root = root.to_owned();
     let removal = in_background(move || {
