@@ -55,8 +55,11 @@ fn a_folder_that_cannot_be_made_again_loses_nothing_either() {
     let server = slow();
     let workspace = workspace(4, &server);
     let running = begun(&workspace, &server);
-    fs::remove_dir_all(workspace.path("reports")).unwrap();
-    fs::write(workspace.path("reports"), "in the way").unwrap();
+    // The run may write a file, or make the folder again, at any moment between the two.
+    until("the file in the way", || {
+        let _ = fs::remove_dir_all(workspace.path("reports"));
+        fs::write(workspace.path("reports"), "in the way").is_ok()
+    });
     let run = running.wait().exit(5);
     let journal = journal_in(&workspace.folder().join("tmp")).expect("it is among temporary files");
     let shown = journal.display().to_string();
