@@ -3,7 +3,6 @@
 //! `PATH`, asks a local Ollama server for its models; starts nothing. What a manifest holds is a
 //! stranger's.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +11,9 @@ use std::time::Duration;
 use serde_json::Value;
 use strum::VariantArray as _;
 
-use super::target::Target;
+use super::target::{PackageProgram, Target};
 use crate::commands::init::commands;
-use crate::commands::init::commands::{FoundCommand, RequestBy};
+use crate::commands::init::commands::FoundCommand;
 use crate::commands::init::skills::FoundSkills;
 use crate::commands::init::target::Agent;
 use crate::commands::init::task_api::AgentApi;
@@ -35,14 +34,6 @@ const MAX_NAME: usize = 80;
 
 /// Most programs that are taken from one manifest.
 const MAX_PROGRAMS: usize = 20;
-
-/// A program that a package installs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PackageProgram {
-    pub(super) name: String,
-    /// From the folder of the project, with `/`, never out of it.
-    pub(super) path: String,
-}
 
 /// The used part of a `package.json`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -82,25 +73,6 @@ impl Package {
             _ => {}
         }
         Ok(Self { name, programs })
-    }
-}
-
-impl PackageProgram {
-    /// How it is started in the project's folder, without a shell.
-    pub(super) fn command(&self) -> FoundCommand {
-        let is_script = [".js", ".mjs", ".cjs"].iter().any(|end| self.path.ends_with(end));
-        let words = if is_script {
-            vec!["node".to_owned(), self.path.clone()]
-        } else {
-            vec![format!("./{}", self.path)]
-        };
-        FoundCommand {
-            words,
-            environment: BTreeMap::new(),
-            request: RequestBy::Stdin,
-            output: None,
-            origin: "package.json".to_owned(),
-        }
     }
 }
 

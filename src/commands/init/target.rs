@@ -1,10 +1,11 @@
 //! The target of a project's tests: a program of its own, a task API, an agent on this machine, or
 //! the built-in assistant. Says how each is written down in the configuration. Pure.
 
+use std::collections::BTreeMap;
+
 use selftest_config::Environment;
 use serde_json::{Value, json};
 
-use super::found::PackageProgram;
 use crate::commands::init::commands::{FoundCommand, RequestBy};
 use crate::commands::init::task_api::{AgentApi, ApiWay, OUTPUTS};
 use selftest_harness::sut::answer::read_documents;
@@ -91,6 +92,33 @@ impl Agent {
             Self::OpenCode | Self::Aider | Self::Goose => {
                 &["api.anthropic.com:443", "api.openai.com:443"]
             }
+        }
+    }
+}
+
+/// A program that a package installs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PackageProgram {
+    pub(super) name: String,
+    /// From the folder of the project, with `/`, never out of it.
+    pub(super) path: String,
+}
+
+impl PackageProgram {
+    /// How it is started in the project's folder, without a shell.
+    pub(super) fn command(&self) -> FoundCommand {
+        let is_script = [".js", ".mjs", ".cjs"].iter().any(|end| self.path.ends_with(end));
+        let words = if is_script {
+            vec!["node".to_owned(), self.path.clone()]
+        } else {
+            vec![format!("./{}", self.path)]
+        };
+        FoundCommand {
+            words,
+            environment: BTreeMap::new(),
+            request: RequestBy::Stdin,
+            output: None,
+            origin: "package.json".to_owned(),
         }
     }
 }
