@@ -10,6 +10,8 @@ pub(super) const NAME: usize = 512;
 pub(super) const NAMES: usize = 100;
 /// Maximum bytes of paths. Paths are keys, and an index entry in PostgreSQL has at most 2704 bytes.
 pub(super) const PATH: usize = 2400;
+/// Maximum bytes of a stored path: [`path`] may add a digest.
+pub(super) const MAX_PATH: usize = 2 * PATH;
 /// Maximum bytes of reasons and summaries.
 pub(super) const TEXT: usize = 4096;
 /// Maximum bytes of JSON in a row.

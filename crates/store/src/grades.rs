@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::bound::MAX_PATH;
 use super::page::{Cursor, ResultPage};
 use super::row::{Columns, Record, Rows, optional_unit, read_from, record};
-use super::save::MAX_PATH;
 use super::statement::{ToValue as _, Value, params, stored_as};
 use super::{ColumnError, Store, StoreError, bound, lineage};
 use selftest_grading::grade::{

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::bound::{self, NAME};
+use super::bound::{self, MAX_PATH, NAME};
 use super::row::Columns;
-use super::save::{FileResult, MAX_PATH};
 use super::statement::{SqlStatement, ToValue as _, params};
 use super::transaction::WriteTransaction;
 use super::{ColumnError, Store, StoreError};
@@ -127,19 +126,19 @@ pub(super) struct LineageIndex {
 }
 
 impl LineageIndex {
-    /// Loads the candidates for the files and grades of a batch.
+    /// Loads the candidates for the files of a batch and the grades in them.
     pub(super) async fn load(
         writing: &mut WriteTransaction,
-        batch: &[FileResult],
+        paths: impl Iterator<Item = &str>,
+        grades: Vec<&GradeRecord>,
     ) -> Result<Self, StoreError> {
-        let paths = batch.iter().map(|result| bound::path(&result.file.path));
+        let paths = paths.map(bound::path);
         let mut query = SqlStatement::default();
         query.push("SELECT DISTINCT session_file FROM session_grades WHERE session_file");
         query.is_one_of(paths.map(|path| path.to_value(MAX_PATH)));
         let rows = writing.fetch(query.sql, query.values).await?;
         let files = rows.iter().filter_map(|row| Columns(row).optional("session_file")).collect();
         let mut known = Self { files, ids: HashSet::new(), beginnings: HashSet::new() };
-        let grades: Vec<&GradeRecord> = batch.iter().flat_map(|result| &result.grades).collect();
         // The number of values per statement is limited.
         for some in grades.chunks(MAX_SESSIONS) {
             let ids = || some.iter().map(|grade| grade.session_id.to_value(NAME));

@@ -1,6 +1,7 @@
 //! Pages of long lists, and their order. A cursor holds the last row instead of an offset, so rows
 //! added in between cause no duplicates or gaps.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -37,6 +38,19 @@ pub struct Cursor {
     /// Sort order, if the list has several: a cursor of one order is invalid in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
+}
+
+impl Cursor {
+    /// Returns the position of a row in a list with a single order, by a column that may be null.
+    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, ColumnError> {
+        Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
+    }
+
+    /// Returns the position of a row in a list sorted by a numeric id.
+    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, ColumnError> {
+        let id = row.get::<i64>("id")?.to_string();
+        Ok(Self { value: None, id, order: None })
+    }
 }
 
 impl fmt::Display for Cursor {
@@ -330,6 +344,25 @@ impl Store {
             like(sql, "session_id");
             sql.push(")");
         }
+    }
+
+    /// Reads a page from a query for `limit + 1` rows. An unreadable row is left out, but the
+    /// cursor may still point at it.
+    pub(super) async fn fetch_page<T>(
+        &self,
+        limit: u32,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+        place: impl Fn(&Columns<'_>) -> Result<Cursor, ColumnError>,
+        read: impl Fn(&Columns<'_>) -> Result<T, ColumnError>,
+    ) -> Result<ResultPage<T>, StoreError> {
+        // Unreadable rows stay in the list as `None`, so that they count and can end a page.
+        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
+        let (mut items, limit) = (rows.items, limit as usize);
+        let more = items.len() as u64 + rows.unreadable > limit as u64;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|(place, _)| place.clone());
+        Ok(ResultPage { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
     }
 
     /// Returns a page of sessions with a rule-based grade. Unreadable rows are left out.

@@ -10,7 +10,6 @@ use jiff::tz::TimeZone;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, Row as _, Type, ValueRef as _};
 
-use super::page::{Cursor, ResultPage};
 use super::statement::{Value, query};
 use super::{ColumnError, Store, StoreError};
 
@@ -288,25 +287,6 @@ impl Store {
         read.map_err(|source| StoreError::Row { place, what, source })
     }
 
-    /// Reads a page from a query for `limit + 1` rows. An unreadable row is left out, but the
-    /// cursor may still point at it.
-    pub(super) async fn fetch_page<T>(
-        &self,
-        limit: u32,
-        sql: impl Into<Cow<'static, str>>,
-        values: impl IntoIterator<Item = Value>,
-        place: impl Fn(&Columns<'_>) -> Result<Cursor, ColumnError>,
-        read: impl Fn(&Columns<'_>) -> Result<T, ColumnError>,
-    ) -> Result<ResultPage<T>, StoreError> {
-        // Unreadable rows stay in the list as `None`, so that they count and can end a page.
-        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
-        let (mut items, limit) = (rows.items, limit as usize);
-        let more = items.len() as u64 + rows.unreadable > limit as u64;
-        items.truncate(limit);
-        let next = items.last().filter(|_| more).map(|(place, _)| place.clone());
-        Ok(ResultPage { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
-    }
-
     /// Selects rows of a table by the conditions in `rest`.
     pub(super) async fn find<T: Record>(
         &self,
@@ -344,19 +324,6 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let done = query(sql, values).execute(&self.pool).await;
         Ok(done.map_err(|error| self.to_store_error(error))?.rows_affected())
-    }
-}
-
-impl Cursor {
-    /// Returns the position of a row in a list with a single order, by a column that may be null.
-    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, ColumnError> {
-        Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
-    }
-
-    /// Returns the position of a row in a list sorted by a numeric id.
-    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, ColumnError> {
-        let id = row.get::<i64>("id")?.to_string();
-        Ok(Self { value: None, id, order: None })
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::bound::TEXT;
+use super::bound::{MAX_PATH, TEXT};
 use super::lineage::{LineageIndex, RelatedSession, SessionRelation};
 use super::row::{Columns, read_from, record};
 use super::statement::{ToValue as _, params, stored_as};
@@ -160,9 +160,6 @@ fn nanoseconds(time: Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(limit)
 }
 
-/// Maximum bytes of a stored path: [`super::bound::path`] may add a digest.
-pub(super) const MAX_PATH: usize = 2 * bound::PATH;
-
 record!(FileRecord, "session_files", {
     path [MAX_PATH],
     size by read_size,
@@ -236,7 +233,12 @@ impl Store {
         }
         let mut writing = self.begin_write().await?;
         // Loaded inside of the transaction: no other process can add a relative meanwhile.
-        let mut known = LineageIndex::load(&mut writing, batch).await?;
+        let mut known = LineageIndex::load(
+            &mut writing,
+            batch.iter().map(|result| result.file.path.as_str()),
+            batch.iter().flat_map(|result| &result.grades).collect(),
+        )
+        .await?;
         for result in batch {
             save(&mut writing, result, &mut known, &mut lost).await?;
         }

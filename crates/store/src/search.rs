@@ -10,9 +10,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::bound::{self, TEXT};
+use super::bound::{self, MAX_PATH, TEXT};
 use super::row::{Columns, Record as _, Rows, record};
-use super::save::MAX_PATH;
 use super::statement::{DatabaseEngine, SqlStatement, ToValue as _, Value, params};
 use super::transaction::WriteTransaction;
 use super::{Store, StoreError};
