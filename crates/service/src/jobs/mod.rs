@@ -4,6 +4,7 @@
 //! A scheduled job runs once per slot, on one worker that holds a lease. The queue is `apalis` 1.0.
 //! Other modules do the actual work of the jobs. Prints nothing.
 
+mod lease;
 mod queue;
 mod schedule;
 mod scheduler;

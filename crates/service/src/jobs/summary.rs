@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::JobSettings;
+use super::lease::ScheduleLease;
 use super::queue::{FailedGrading, GradingQueue, QueueCounts, UnreadableEntryError};
 use super::schedule::{CronSchedule, JobKind};
-use super::scheduler::ScheduleLease;
 use crate::grader::quality::QualityError;
 use crate::grader::skills::SkillChangeError;
 use selftest_grading::report::weekly::WeeklyFilesError;
