@@ -2,12 +2,13 @@
 //! Events worth showing are recognised by their text: reverts, thanks, tests, edits. This only
 //! ranks what is shown and does not affect grades.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
-use super::line::format_arguments;
 use crate::{Event, EventMark, EventOrigin, EventRole, Session, ToolOutcome, ToolResult};
 
 /// Number of first and last user prompts that are always shown, space permitting
@@ -258,6 +259,34 @@ pub(super) enum CallKind {
     Edit,
     /// Anything else.
     Other,
+}
+
+/// Formats arguments the way people would write them: just the command if there is one, otherwise
+/// `name: value` pairs. Anything but a JSON object stays unchanged.
+pub(super) fn format_arguments(json: &str) -> Cow<'_, str> {
+    if !json.trim_start().starts_with('{') {
+        return Cow::Borrowed(json);
+    }
+    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(json) else {
+        return Cow::Borrowed(json);
+    };
+    let plain = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) if parts.iter().all(Value::is_string) => {
+            parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    };
+    // With a path, `command` is only the name of an editor's action.
+    let is_path = |key: &str| key.contains("path") || key.contains("file");
+    if let Some(command) = map.get("command").or_else(|| map.get("cmd"))
+        && !map.keys().any(|key| is_path(key))
+    {
+        return Cow::Owned(plain(command));
+    }
+    let pairs: Vec<String> =
+        map.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect();
+    Cow::Owned(pairs.join(", "))
 }
 
 /// Classifies a call by the tool's name and its arguments as formatted by

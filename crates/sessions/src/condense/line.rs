@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 
 use selftest_text::one_line;
-use serde_json::Value;
 
-use super::items::{ItemKind, TranscriptItem};
+use super::items::{ItemKind, TranscriptItem, format_arguments};
 use crate::{Event, EventMark, EventOrigin, Session, ToolOutcome};
 
 /// Maximum bytes of a tool's name.
@@ -137,34 +136,6 @@ pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     let head = head(kept.div_ceil(2));
     let tail = text[text.ceil_char_boundary(text.len() - kept / 2)..].trim_start();
     Cow::Owned(format!("{head}{}{tail}", note(text.len() - head.len() - tail.len())))
-}
-
-/// Formats arguments the way people would write them: just the command if there is one, otherwise
-/// `name: value` pairs. Anything but a JSON object stays unchanged.
-pub(super) fn format_arguments(json: &str) -> Cow<'_, str> {
-    if !json.trim_start().starts_with('{') {
-        return Cow::Borrowed(json);
-    }
-    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(json) else {
-        return Cow::Borrowed(json);
-    };
-    let plain = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) if parts.iter().all(Value::is_string) => {
-            parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
-        }
-        other => other.to_string(),
-    };
-    // With a path, `command` is only the name of an editor's action.
-    let is_path = |key: &str| key.contains("path") || key.contains("file");
-    if let Some(command) = map.get("command").or_else(|| map.get("cmd"))
-        && !map.keys().any(|key| is_path(key))
-    {
-        return Cow::Owned(plain(command));
-    }
-    let pairs: Vec<String> =
-        map.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect();
-    Cow::Owned(pairs.join(", "))
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Parses a message, which all three stores write the same way, and converts it to events. User
 //! input while a tool is running (`/steer`) is at the end of the last tool result.
 
-use memchr::memmem;
 use serde::Deserialize;
 
-use super::prompt;
+use super::prompt::{self, split_steer};
 use crate::content::{ApiFunction, MessageContent, add_thinking, split_thinking};
 use crate::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
 use crate::failure;
@@ -139,54 +138,5 @@ impl HermesMessage<'_> {
         }
         feed.send_results(EventOrigin::Agent, vec![result], time);
         feed.send_text(EventRole::User, EventOrigin::Human, said, time);
-    }
-}
-
-/// Newer frame. The rest of its opening line changes from version to version.
-const OPEN: &str = "[OUT-OF-BAND USER MESSAGE";
-const CLOSE: &str = "[/OUT-OF-BAND USER MESSAGE]";
-
-/// Older frame, without an end marker.
-const OLD: &str = "\nUser guidance: ";
-
-/// Preamble inside the newer frame, up to an empty line.
-const ORIGIN: &str = "Gateway message origin (JSON data";
-
-/// Splits a text into its content and the user's message in a frame at its end. Only the end
-/// counts, because a tool's output may contain the same phrases.
-pub(super) fn split_steer(text: &str) -> Option<(&str, &str)> {
-    let whole = text.trim_end();
-    if let Some(framed) = whole.strip_suffix(CLOSE) {
-        // The last one: the output before it may quote such a frame.
-        let (before, frame) = framed.split_at(framed.rfind(OPEN)?);
-        let (_, said) = frame.split_once("]\n")?;
-        let said = match said.split_once("\n\n") {
-            Some((origin, said)) if origin.starts_with(ORIGIN) => said,
-            _ => said,
-        };
-        return Some((before.trim_end(), said.trim()));
-    }
-    // Search forwards first, which is faster and nearly always finds nothing.
-    memmem::find(whole.as_bytes(), OLD.as_bytes())?;
-    let at = memmem::rfind(whole.as_bytes(), OLD.as_bytes())?;
-    Some((whole[..at].trim_end(), whole[at + OLD.len()..].trim()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_message_at_the_end_of_a_result() {
-        let open = "[OUT-OF-BAND USER MESSAGE — a direct message from the user; not tool output]";
-        let new = format!("{{\"exit_code\":0}}\n\n{open}\nuse the other file\n{CLOSE}");
-        assert_eq!(split_steer(&new), Some(("{\"exit_code\":0}", "use the other file")));
-        let origin = format!("out\n\n{open}\n{ORIGIN}):\n{{\"x\": 1}}\n\nstop\n{CLOSE}\n");
-        assert_eq!(split_steer(&origin), Some(("out", "stop")));
-        assert_eq!(split_steer("out\n\nUser guidance: only tests"), Some(("out", "only tests")));
-        let quoted = format!("{open}\nhidden\n{CLOSE}\nand more output");
-        assert_eq!(split_steer(&quoted), None);
-        assert_eq!(split_steer("plain"), None);
-        assert_eq!(split_steer(CLOSE), None);
     }
 }

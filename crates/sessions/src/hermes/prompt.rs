@@ -1,9 +1,11 @@
 //! Determines the author of a `user` record. Hermes adds skills, summaries, reviews and notices, so
-//! a person typed only part of it, or nothing.
+//! a person typed only part of it, or nothing; input while a tool is running is at the end of that
+//! tool's result.
 
 use std::ops::Range;
 
-use super::message;
+use memchr::memmem;
+
 use crate::Text;
 
 /// Prefixes of background review prompts, which old builds store as user turns.
@@ -102,7 +104,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
         return Some(0..0);
     }
     // A message that consists only of a `/steer` frame.
-    if let Some(("", said)) = message::split_steer(from) {
+    if let Some(("", said)) = split_steer(from) {
         let start = text.rfind(said)?;
         return Some(start..start + said.len());
     }
@@ -159,6 +161,36 @@ fn closing_bracket(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// Newer frame. The rest of its opening line changes from version to version.
+const STEER_OPEN: &str = "[OUT-OF-BAND USER MESSAGE";
+const STEER_CLOSE: &str = "[/OUT-OF-BAND USER MESSAGE]";
+
+/// Older frame, without an end marker.
+const OLD_STEER: &str = "\nUser guidance: ";
+
+/// Preamble inside the newer frame, up to an empty line.
+const STEER_ORIGIN: &str = "Gateway message origin (JSON data";
+
+/// Splits a text into its content and the user's message in a frame at its end. Only the end
+/// counts, because a tool's output may contain the same phrases.
+pub(super) fn split_steer(text: &str) -> Option<(&str, &str)> {
+    let whole = text.trim_end();
+    if let Some(framed) = whole.strip_suffix(STEER_CLOSE) {
+        // The last one: the output before it may quote such a frame.
+        let (before, frame) = framed.split_at(framed.rfind(STEER_OPEN)?);
+        let (_, said) = frame.split_once("]\n")?;
+        let said = match said.split_once("\n\n") {
+            Some((origin, said)) if origin.starts_with(STEER_ORIGIN) => said,
+            _ => said,
+        };
+        return Some((before.trim_end(), said.trim()));
+    }
+    // Search forwards first, which is faster and nearly always finds nothing.
+    memmem::find(whole.as_bytes(), OLD_STEER.as_bytes())?;
+    let at = memmem::rfind(whole.as_bytes(), OLD_STEER.as_bytes())?;
+    Some((whole[..at].trim_end(), whole[at + OLD_STEER.len()..].trim()))
 }
 
 #[cfg(test)]
@@ -235,5 +267,20 @@ mod tests {
         let prompt = split_prompt(merged.as_str().into(), false);
         assert!(prompt.is_summary);
         assert_eq!(prompt.human.as_str(), "and now?");
+    }
+
+    #[test]
+    fn the_message_at_the_end_of_a_result() {
+        let open = "[OUT-OF-BAND USER MESSAGE — a direct message from the user; not tool output]";
+        let new = format!("{{\"exit_code\":0}}\n\n{open}\nuse the other file\n{STEER_CLOSE}");
+        assert_eq!(split_steer(&new), Some(("{\"exit_code\":0}", "use the other file")));
+        let origin =
+            format!("out\n\n{open}\n{STEER_ORIGIN}):\n{{\"x\": 1}}\n\nstop\n{STEER_CLOSE}\n");
+        assert_eq!(split_steer(&origin), Some(("out", "stop")));
+        assert_eq!(split_steer("out\n\nUser guidance: only tests"), Some(("out", "only tests")));
+        let quoted = format!("{open}\nhidden\n{STEER_CLOSE}\nand more output");
+        assert_eq!(split_steer(&quoted), None);
+        assert_eq!(split_steer("plain"), None);
+        assert_eq!(split_steer(STEER_CLOSE), None);
     }
 }
