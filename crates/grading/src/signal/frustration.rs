@@ -1,8 +1,7 @@
 //! Detects clear frustration (docs/spec/skills-and-signals.md#frustration). Polite corrections do
 //! not count.
 
-use super::cue::CueWord;
-use super::word_context::{WordContext, is_one_of};
+use super::cue::{CueWord, WordContext, is_one_of};
 use selftest_text::words::WordGap;
 
 /// Returns true if the cue at this place expresses frustration.

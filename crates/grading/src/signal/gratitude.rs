@@ -1,8 +1,7 @@
 //! Detects thanks and praise (docs/spec/skills-and-signals.md#gratitude), and rules out what only
 //! looks like them.
 
-use super::cue::CueWord;
-use super::word_context::{WordContext, is_one_of};
+use super::cue::{CueWord, WordContext, is_one_of};
 use selftest_text::words::WordGap;
 
 /// Number of words after thanks in which a *but* takes them back.

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::message_text::{sentences, without_quotes};
 use super::objection::{AgentTurn, Objection};
-use super::unquoted::{sentences, without_quotes};
 use super::vocabulary;
 
 /// Idioms of a language. An empty pattern stands for none.

@@ -13,22 +13,19 @@ mod good_news;
 mod gratitude;
 mod languages;
 pub mod measure;
+mod message_text;
 mod objection;
 mod output;
 mod request;
-mod spelling;
-mod unquoted;
 mod vocabulary;
-mod word_context;
 
 use serde::{Deserialize, Serialize};
 
-use cue::{CueWord, cue};
+use cue::{CueWord, WordContext, cue, is_one_of};
+use message_text::{sentences, without_quotes};
 pub use objection::{AgentTurn, Objection, classify_objection, command_that_takes_back};
 pub use request::RequestWords;
 use selftest_text::words::{TextWord, WordIter, WordSet, fold};
-use unquoted::{sentences, without_quotes};
-use word_context::{WordContext, is_one_of};
 
 /// Number of bytes examined at each end of a message; messages up to twice this long are examined
 /// whole. People thank and complain at either end, and what is in between was pasted.

@@ -11,7 +11,7 @@ use super::output::is_failed_output;
 use super::request::{RequestWords, starts_routinely};
 use super::vocabulary::leaves_it;
 use super::{
-    MAX_EXAMINED_BYTES, fault, good_news, languages, message_ends, sentences, spelling,
+    MAX_EXAMINED_BYTES, fault, good_news, languages, message_ends, message_text, sentences,
     without_quotes,
 };
 
@@ -51,7 +51,7 @@ pub fn classify_objection(
     let texts = message_ends(message);
     let start = without_attachments(&texts[0]);
     let bare = without_quotes(start);
-    let beginning = spelling::corrected(&bare);
+    let beginning = message_text::corrected(&bare);
     let request = RequestWords::from_message(message);
     let objection = if takes_back(start) || takes_back(&beginning) {
         Some(Objection::Reverts)

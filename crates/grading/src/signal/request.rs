@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::cue::is_one_of;
 use super::vocabulary::{Mood, mood};
-use super::word_context::is_one_of;
 use super::{MAX_EXAMINED_BYTES, message_ends, sentences};
 
 /// Words that do not change a request.
