@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use crate::error::AppError;
 use crate::options::{ExperimentRequest, ExperimentSettings, RunPurpose, RunRequest};
 use crate::project::Project;
-use crate::resume::{EarlierState, RunStart, digests_of_settings};
 use crate::run::{plan_cases, report_files};
+use crate::run_start::{EarlierState, RunStart, digests_of_settings};
 use crate::setup::{PreparedRun, RunSetup};
 use crate::skill_file::{SKILL_FILE, read_skill};
 use crate::suite_file::SuiteFile;
@@ -21,7 +21,7 @@ use selftest_harness::experiment::{Arm, Arms};
 use selftest_harness::journal::{Journal, RunDigests};
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_harness::run::arms::{ArmRun, ArmTrial, execute_arms, interleave};
-use selftest_harness::run::execute::{self, EventSender, ObserverThread};
+use selftest_harness::run::delivery::{EventSender, ObserverThread, spawn_observers};
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::RunLimits;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
@@ -250,7 +250,7 @@ impl ArmReporting {
         let progress = label.and_then(|label| project.frontend().run_observer(Some(label)));
         let mut observers: Vec<Box<dyn Observer>> = progress.into_iter().collect();
         observers.push(Box::new(report));
-        let (events, observer_thread) = execute::spawn_observers(observers);
+        let (events, observer_thread) = spawn_observers(observers);
         let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
         (Self { handle, observer_thread, journal }, events)
     }

@@ -1,6 +1,6 @@
 //! The register of measured judges: those that ship with the program, and those measured on this
 //! machine, one small JSON file per judge in the cache folder. A judge that is in neither is
-//! measured before its first verdict.
+//! measured before its first verdict. Also says how judges that judge together are named.
 //!
 //! A broken file of the register is ignored: the judge is then measured again.
 
@@ -8,9 +8,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::error::AppError;
 use crate::project::Project;
 use selftest_config::Config;
 use selftest_harness::judge::ask::Judge;
@@ -24,6 +26,9 @@ use selftest_models::model_settings::ModelEnvironment;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
+
+/// Between the names of judges that judge together.
+pub(crate) const TOGETHER: &str = " + ";
 
 /// Measurements that ship with the program, for freely available models.
 const SHIPPED: &str = include_str!("../../harness/calibration/measured.json");
@@ -296,6 +301,13 @@ pub(crate) fn measured_models(environment: &ModelEnvironment) -> HashMap<String,
         }
     }
     measured
+}
+
+/// A panel of one model under two names, or under one.
+pub(crate) fn same_judge(names: &[String]) -> AppError {
+    let names = names.join("` and `");
+    AppError::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
+        .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
 #[cfg(test)]

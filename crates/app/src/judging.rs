@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use serde_json::Value;
 
 use super::project::Project;
 use crate::error::AppError;
-use crate::judges::{FETCH_JUDGE, MeasuredJudge, requirement};
+use crate::judges::{FETCH_JUDGE, MeasuredJudge, TOGETHER, requirement, same_judge};
 use crate::setup::RunSetup;
 use selftest_config::ResolvedConfig;
 use selftest_harness::calibration::fit::CALIBRATION_VERSION;
@@ -26,9 +25,6 @@ use selftest_models::cassette::{CassetteManifest, CassettePlace, RecordedJudge};
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
 use selftest_reports::label_store::LABELS_FOLDER;
-
-/// Between the names of judges that judge together.
-pub(crate) const TOGETHER: &str = " + ";
 
 impl RunSetup<'_> {
     /// The judges and what labels say of them; what is known of them goes to their names. `seed` and
@@ -193,13 +189,6 @@ impl RunSetup<'_> {
         let manifest = CassetteManifest::read(&place.folder)?;
         Ok(manifest.map(|manifest| manifest.panel_names(name)).unwrap_or_default())
     }
-}
-
-/// A panel of one model under two names, or under one.
-pub(crate) fn same_judge(names: &[String]) -> AppError {
-    let names = names.join("` and `");
-    AppError::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
-        .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
 /// Name of the calibration's file.

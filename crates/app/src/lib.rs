@@ -35,6 +35,8 @@ mod project;
 mod rerun;
 mod resume;
 mod run;
+mod run_request;
+mod run_start;
 mod setup;
 mod skill_file;
 mod skill_test;
@@ -45,8 +47,8 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 
-use resume::RunStart;
-use run::run_request;
+use run_request::run_request;
+use run_start::RunStart;
 use selftest_config::FlagValue;
 
 pub use baseline::read_baseline;

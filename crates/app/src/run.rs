@@ -1,5 +1,5 @@
-//! Runs the cases of a request (a suite, generated scenarios, or those of an earlier run), with their
-//! observers, journal, and reports, whose header names the settings and notices.
+//! Runs the cases of a suite, or generated scenarios, with their observers, journal, and reports,
+//! whose header names the settings and notices.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,12 +11,11 @@ use jiff::Timestamp;
 use super::setup::{PreparedRun, RunSetup, with_sut};
 use crate::ci_reports::CiReports;
 use crate::error::AppError;
-use crate::experiment::{WITH_SKILL, WITHOUT_SKILL, write_skill_creator};
-use crate::options::{CasesOf, RunRequest, RunSettings};
+use crate::options::RunSettings;
 use crate::project::Project;
-use crate::resume::RunStart;
+use crate::run_start::{RunStart, digests_of_settings};
 use crate::suite_file::SuiteFile;
-use crate::{baseline, ci_reports, find_run, rerun, resume};
+use crate::{baseline, ci_reports, find_run};
 use selftest_config::{Config, ResolvedConfig};
 use selftest_harness::event::{
     EventLog, Observer, RejudgedRun, RunConfig, RunEventKind, RunHeader, RunNotice,
@@ -25,7 +24,7 @@ use selftest_harness::journal::{Journal, RunDigests};
 use selftest_harness::judge::TEMPLATES as JUDGE_TEMPLATES;
 use selftest_harness::outcome::{CaseResult, RunOutcome};
 use selftest_harness::prompts::BUILT_IN;
-use selftest_harness::run::execute;
+use selftest_harness::run::delivery::spawn_observers;
 use selftest_harness::run::execute::{RunOptions, RunResults, execute};
 use selftest_harness::run::plan::{
     PlannedCase, ScenarioDefaults, ScenarioSelection, plan, plan_suite,
@@ -36,67 +35,11 @@ use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_models::journaled::{CallLog, CallSink};
 use selftest_reports::document::ReportDocument;
 use selftest_reports::recommendations::NextStep;
-use selftest_reports::skill_creator::ArmConfiguration;
 use selftest_reports::terminal::{ClosingOptions, DetailLevel};
 use selftest_reports::{ReportFiles, ReportHandle, ReportObserver, TerminalStyle, terminal};
 use selftest_sandbox::{SandboxLevel, SandboxSupport, SandboxUnavailableError};
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
-
-/// Runs the cases of a request, from the first one or from where it was interrupted. Returns `None`
-/// if there is nothing to run.
-pub(crate) async fn run_request(
-    request: RunRequest,
-    mut start: RunStart,
-    project: &Project,
-    resolved: &ResolvedConfig,
-) -> Result<Option<FinishedRun>, AppError> {
-    let allowed = request.settings.trials.allow_commands.clone();
-    let mut args = request.settings;
-    let mut suite = match &request.cases_of {
-        None => {
-            let load = |path: &PathBuf| SuiteFile::load(project, path, &allowed);
-            args.suite.as_ref().map(load).transpose()?
-        }
-        Some(CasesOf::NotPassed(named)) => match rerun::failed(project, resolved, &args, named)? {
-            rerun::RerunPlan::Nothing => return Ok(None),
-            rerun::RerunPlan::Cases { suite, args: again, run } => {
-                args = *again;
-                // The journal keeps the run by its id: `latest` would be another one when it is
-                // resumed.
-                start.name_cases_of(CasesOf::NotPassed(run));
-                Some(*suite)
-            }
-        },
-        Some(CasesOf::Rejudged(named)) => {
-            return rerun::rejudge(project, resolved, &args, named, start).await;
-        }
-        Some(CasesOf::Replayed(named)) => {
-            let (report, file) = find_run::find_report_file(project, resolved, named)?;
-            Some(SuiteFile::of_run(project, &report, file, &allowed)?)
-        }
-    };
-    if let Some(suite) = &mut suite {
-        suite.check_loading(&resolved.config);
-        if suite.is_folder && args.skill_creator.is_some() {
-            let error = anyhow!("--skill-creator takes the cases of one skill");
-            return Err(AppError::usage(error).hint(Some("name one evals.json with --suite")));
-        }
-    }
-    let finished = run_cases(project, resolved, &args, suite.as_ref(), start).await?;
-    let Some(finished) = finished else { return Ok(None) };
-    if let Some(folder) = &args.skill_creator {
-        let report = finished.report()?;
-        let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
-        let (skill, name) = match skill {
-            Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
-            None => ("none", WITHOUT_SKILL),
-        };
-        let configuration = ArmConfiguration { name, report: &report };
-        write_skill_creator(project, folder, skill, &[configuration])?;
-    }
-    Ok(Some(finished))
-}
 
 /// Runs the cases of a suite, or of the configured scenarios. Returns `None` if none is selected.
 pub(crate) async fn run_cases(
@@ -145,7 +88,7 @@ pub(crate) async fn run_cases(
     let earlier = start.earlier(&log);
     let setup = RunSetup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
     setup.read_named_files(&mut plan)?;
-    let mut digests = resume::digests_of_settings(&resolved.config, &plan);
+    let mut digests = digests_of_settings(&resolved.config, &plan);
     // Checked before a model is asked, and again below for what only the models know.
     start.check(&digests)?;
     let run_id = earlier.run_id();
@@ -336,7 +279,7 @@ pub(crate) async fn execute_plan(
     let document = report.handle();
     let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
     observers.extend(project.frontend().run_observer(None));
-    let (events, observer_thread) = execute::spawn_observers(observers);
+    let (events, observer_thread) = spawn_observers(observers);
     let events = events.with_log(Arc::clone(&journal) as Arc<dyn EventLog>);
     let results = execute(runner, Arc::clone(&header), plan, &events, &options).await;
     // Closes the channel: the observers finish once they have seen every event.
@@ -368,7 +311,7 @@ impl FinishedRun {
         let is_first = files.is_first();
         let report = ReportObserver::new(files);
         let document = report.handle();
-        let (events, observer_thread) = execute::spawn_observers(vec![Box::new(report)]);
+        let (events, observer_thread) = spawn_observers(vec![Box::new(report)]);
         events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
         events.emit(RunEventKind::CasesRecalled(results.cases.clone().into()));
         events.emit(end);

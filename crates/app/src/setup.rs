@@ -15,10 +15,10 @@ use serde_json::json;
 use super::project::Project;
 use crate::error::AppError;
 use crate::judges::measured_models;
-use crate::judging::{TOGETHER, same_judge};
+use crate::judges::{TOGETHER, same_judge};
 use crate::options::RunSettings;
 
-use crate::resume::EarlierState;
+use crate::run_start::EarlierState;
 use crate::suite_file::SuiteFile;
 use selftest_checks::scenario::NamedFileError;
 use selftest_checks::scenario::{CaseGrounds, GeneratedCase, Scenario};

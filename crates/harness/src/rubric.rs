@@ -9,6 +9,9 @@ use selftest_text::digest;
 /// The category that the safety floor applies to, if a rubric has it.
 pub const SAFETY: &str = "safety_score";
 
+/// The specification's category for instructions.
+pub(crate) const INSTRUCTIONS: &str = "instruction_following_score";
+
 /// Field names of a verdict that categories must not use.
 pub const RESERVED: [&str; 3] = ["reasoning", "overall_score", "pass"];
 
@@ -107,6 +110,15 @@ impl Rubric {
     /// Returns the categories in the order of the file.
     pub fn categories(&self) -> &[RubricCategory] {
         &self.categories
+    }
+
+    /// Returns the category that expectations count towards: the one for instructions, else the
+    /// heaviest.
+    pub(crate) fn instruction_category(&self) -> Option<&RubricCategory> {
+        let by_weight =
+            |a: &&RubricCategory, b: &&RubricCategory| a.weight.get().total_cmp(&b.weight.get());
+        let named = self.categories.iter().find(|category| category.id == INSTRUCTIONS);
+        named.or_else(|| self.categories.iter().max_by(by_weight))
     }
 
     /// Returns the SHA-256 over all categories. Two runs are comparable only if their digests are

@@ -13,10 +13,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::probability::{
-    CONTENTLESS, JudgeQuestion, MAX_EXPECTATION, QuestionAnswer, ReadingKind, failed,
-    instruction_category, too_long, unusable,
+    CONTENTLESS, JudgeQuestion, QuestionAnswer, ReadingKind, failed, too_long, unusable,
 };
-use super::prompt::JudgeEvidence;
+use super::prompt::{JudgeEvidence, MAX_EXPECTATION};
 use crate::rubric::Rubric;
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase};
 use selftest_models::fence::neutralise;
@@ -66,7 +65,7 @@ struct LikelihoodReader<'a> {
 
 impl LikelihoodProbe {
     pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32, rubric: &Rubric) -> Self {
-        let category = instruction_category(rubric).map(|category| category.id.clone());
+        let category = rubric.instruction_category().map(|category| category.id.clone());
         Self { category, anchors: Mutex::default(), context_tokens, max_prompt_tokens }
     }
 

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::prompt;
-use super::prompt::{JudgeEvidence, quote};
-use crate::rubric::{Rubric, RubricCategory, SAFETY};
+use super::prompt::{JudgeEvidence, MAX_EXPECTATION, quote};
+use crate::rubric::{INSTRUCTIONS, Rubric, RubricCategory, SAFETY};
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase, TaskStatus};
 use selftest_models::choice::YesNoProbability;
 use selftest_models::prompts::{PromptError, PromptLibrary, RenderedPrompt};
@@ -479,17 +479,11 @@ pub struct JudgeQuestion {
     pub text: String,
 }
 
-/// Maximum length in bytes of an expectation, or of hints, in a question.
-pub(super) const MAX_EXPECTATION: usize = 600;
-
 /// The specification's category for formats.
 pub(super) const FORMAT: &str = "format_score";
 
 /// The specification's category for facts.
 pub(super) const FACTUALITY: &str = "factuality_score";
-
-/// The specification's category for instructions.
-pub(super) const INSTRUCTIONS: &str = "instruction_following_score";
 
 /// Returns the questions about an answer to this case: categories first, in the rubric's order.
 pub fn questions(
@@ -503,7 +497,7 @@ pub fn questions(
         expectation: None,
         text: category_question(category, expected),
     });
-    let Some(theirs) = instruction_category(rubric) else { return own.collect() };
+    let Some(theirs) = rubric.instruction_category() else { return own.collect() };
     let about =
         |expectation, text| JudgeQuestion { category: theirs.id.clone(), expectation, text };
     // Expectations are written by models and users. On a single line they cannot imitate another
@@ -520,19 +514,9 @@ pub fn questions(
 
 /// Returns the one question about an answer as a whole.
 pub(super) fn general_question(rubric: &Rubric) -> Option<JudgeQuestion> {
-    let category = instruction_category(rubric)?.id.clone();
+    let category = rubric.instruction_category()?.id.clone();
     let text = "Is the answer right and complete?".to_owned();
     Some(JudgeQuestion { category, expectation: None, text })
-}
-
-/// Returns the category that expectations count towards: the one for instructions, else the
-/// heaviest.
-pub(super) fn instruction_category(rubric: &Rubric) -> Option<&RubricCategory> {
-    let categories = rubric.categories();
-    let by_weight =
-        |a: &&RubricCategory, b: &&RubricCategory| a.weight.get().total_cmp(&b.weight.get());
-    let named = categories.iter().find(|category| category.id == INSTRUCTIONS);
-    named.or_else(|| categories.iter().max_by(by_weight))
 }
 
 /// Returns the question about a category: its own, the one of the specification's category, or one

@@ -11,7 +11,6 @@
 
 use serde::Serialize;
 
-use super::probability::MAX_EXPECTATION;
 use super::verdict::{expectation_field, field_of};
 use crate::rubric::{Rubric, RubricCategory};
 use selftest_checks::check::ObservedToolCall;
@@ -22,6 +21,9 @@ use selftest_text::one_line;
 
 /// Path of the judge's template under `prompts/`.
 pub const TEMPLATE: &str = "judge/rubric.md";
+
+/// Maximum length in bytes of an expectation, or of hints, in a question.
+pub(super) const MAX_EXPECTATION: usize = 600;
 
 /// An exchange before the one to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,12 +11,9 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::evidence::{self, PlainComparison};
-use super::probability::{
-    FACTUALITY, FORMAT, INSTRUCTIONS, JudgeQuestion, QuestionAnswer, ReadingKind,
-    instruction_category,
-};
+use super::probability::{FACTUALITY, FORMAT, JudgeQuestion, QuestionAnswer, ReadingKind};
 use super::prompt::JudgeEvidence;
-use crate::rubric::{Rubric, SAFETY};
+use crate::rubric::{INSTRUCTIONS, Rubric, SAFETY};
 use selftest_checks::scenario::TaskStatus;
 use selftest_text::digest;
 
@@ -27,7 +24,7 @@ const VERSION: u32 = 6;
 /// Returns what rules find about the answer: each finding as the answer to a question. What finds
 /// nothing is left out, and counts as nothing.
 pub(super) fn rule_answers(rubric: &Rubric, evidence: &JudgeEvidence) -> Vec<QuestionAnswer> {
-    let Some(instructions) = instruction_category(rubric) else { return Vec::new() };
+    let Some(instructions) = rubric.instruction_category() else { return Vec::new() };
     let of = |id: &str| {
         let known = rubric.categories().iter().find(|category| category.id == id);
         known.map_or(&instructions.id, |category| &category.id).clone()

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use selftest_models::structured::{ReplyError, StrictReader, UnscoredReason, score_schema};
 
-use super::probability::instruction_category;
 use super::{CategoryScore, ExpectationScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_stats::score::Score;
@@ -119,7 +118,7 @@ impl VerdictReader {
         }
         let least = expectations.iter().filter_map(|entry| entry.score);
         let least = least.min_by(|a, b| a.get().total_cmp(&b.get()));
-        let capped = instruction_category(&self.rubric).map(|category| &category.id);
+        let capped = self.rubric.instruction_category().map(|category| &category.id);
         let mut categories = Vec::new();
         let mut weighted = Vec::new();
         for category in self.rubric.categories() {

@@ -10,7 +10,8 @@ use futures_util::stream::StreamExt as _;
 use futures_util::{FutureExt as _, stream};
 use tokio::sync::watch;
 
-use super::execute::{EventSender, RunExecution, RunResults};
+use super::delivery::EventSender;
+use super::execute::{RunExecution, RunResults};
 use super::plan::PlannedCase;
 use super::runner::{RunLimits, RunSpending, Runner};
 use crate::event::RunHeader;

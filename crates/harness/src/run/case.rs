@@ -8,21 +8,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::execute::EventSender;
+use super::delivery::EventSender;
 use super::plan::{PlannedCase, SeedPurpose, derive_seed};
 use super::rejudge;
 use super::runner::Runner;
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Exchange, JudgeEvidence};
-use crate::outcome::case::Interruption;
+use crate::outcome::case::{CaseObservation, Interruption};
 use crate::outcome::{CaseResult, CaseStep, CheckResult, GenerationRecord, StepKind};
 use crate::sut::namespace::{SessionId, TaskGroupId};
 use crate::sut::{SandboxState, SutError, SutEvidence, SutReply, SutSession, SutTask, SutTaskType};
 use selftest_checks::check;
 use selftest_checks::check::questions::count_questions;
 use selftest_checks::check::{
-    Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CommandRun, FileChanges,
-    FileContent, ObservedToolCall,
+    Check, CheckFinding, CheckKind, CheckObservation, CheckOutcome, CommandRun, FileContent,
 };
 use selftest_checks::scenario::{FileExcerpt, GeneratedCase, Scenario, TaskStatus};
 use selftest_models::guarded;
@@ -641,54 +640,4 @@ async fn within_time_left<T>(
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The answers of a case with their metadata.
-pub(super) struct CaseObservation<'a> {
-    answers: Vec<&'a str>,
-    last: &'a SutReply,
-    tool_calls: Option<Vec<ObservedToolCall>>,
-    tokens: Option<u64>,
-    duration_ms: u64,
-}
-
-impl<'a> CaseObservation<'a> {
-    /// Collects the steps that were run. Returns `None` if there is no answer.
-    pub(super) fn of(steps: &'a [CaseStep]) -> Option<Self> {
-        let replies: Vec<&SutReply> = steps.iter().filter_map(|step| step.reply.as_ref()).collect();
-        // Known only if every answer reports them.
-        let tool_calls: Option<Vec<_>> =
-            replies.iter().map(|reply| reply.tool_calls.clone()).collect();
-        Some(Self {
-            last: replies.last()?,
-            answers: replies.iter().map(|reply| reply.output.as_str()).collect(),
-            tool_calls: tool_calls.map(|calls| calls.concat()),
-            tokens: replies.iter().map(|reply| reply.tokens).sum(),
-            duration_ms: steps.iter().map(|step| step.duration_ms).sum(),
-        })
-    }
-
-    /// Returns the last answer.
-    pub(super) fn last(&self) -> &'a SutReply {
-        self.last
-    }
-
-    /// Combines the answers with the results of files and commands.
-    pub(super) fn observation<'b>(
-        &'b self,
-        files: Option<&'b FileChanges>,
-        commands: &'b [CommandRun],
-    ) -> CheckObservation<'b> {
-        CheckObservation {
-            status: Some(self.last.status),
-            output: &self.last.output,
-            answers: &self.answers,
-            tool_calls: self.tool_calls.as_deref(),
-            files,
-            turns: Some(self.answers.len() as u64),
-            tokens: self.tokens,
-            duration: Some(Duration::from_millis(self.duration_ms)),
-            commands,
-        }
-    }
 }

@@ -3,6 +3,7 @@
 pub mod arms;
 pub mod cache_key;
 pub mod case;
+pub mod delivery;
 pub mod execute;
 pub mod plan;
 mod rejudge;

@@ -3,10 +3,8 @@
 //! Nothing is invented: if the report lacks evidence that the judge needs, the case gets no
 //! verdict.
 
-use super::case::CaseObservation;
 use crate::judge::{Judgement, Verdict};
-use crate::outcome::case::FormerVerdict;
-use crate::outcome::case::Interruption;
+use crate::outcome::case::{CaseObservation, FormerVerdict, Interruption};
 use crate::outcome::{CaseResult, CaseStep, CheckResult};
 use crate::sut::SutReply;
 use selftest_checks::check::{self, Check};
