@@ -315,6 +315,7 @@ fn parse_usage(counts: &str) -> Option<TokenCounts> {
 /// Parses the cost of the message in `… Cost: $0.0011 message, $0.05 session.`
 fn parse_cost(counts: &str) -> Option<f64> {
     let (_, cost) = counts.split_once(" Cost: $")?;
+    // Not the cost of the session after it: costs are added up, and it repeats earlier ones.
     cost.split_once(" message").and_then(|(cost, _)| cost.replace(',', "").parse().ok())
 }
 

@@ -103,6 +103,7 @@ impl AntigravityStep<'_> {
         feed.record_time(self.created_at);
         match self.kind.as_str() {
             "USER_INPUT" => {
+                // Results are matched by order: one of this turn must not go to an older call.
                 open.ids.clear();
                 let origin = match self.source.as_str() {
                     "USER_EXPLICIT" | "USER" => EventOrigin::Human,

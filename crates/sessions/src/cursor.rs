@@ -46,6 +46,7 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
 async fn read_database(path: &Path, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     let mut database = open(path, &mut feed.notes).await?;
     let columns = TableColumns::of(&mut database, "cursorDiskKV").await.map_err(damaged_error)?;
+    // A second connection, because the first one is still streaming the conversations.
     let mut inner = open(path, &mut feed.notes).await?;
     // A key range instead of `LIKE`: `;` is the character after `:`, and the key index is used.
     let list = columns.list_of_json(&["key", "value"]);

@@ -120,6 +120,7 @@ async fn save(
                  last_week = excluded.last_week, last_seen = excluded.last_seen, \
                  task_types_json = excluded.task_types_json, \
                  evidence_json = excluded.evidence_json";
+    // A list whose JSON is too long is stored as null, so its texts are cut before.
     let mut evidence = gap.evidence.clone();
     for one in &mut evidence {
         one.session_id = bound::text(&one.session_id, bound::NAME);
@@ -188,6 +189,7 @@ impl Store {
     /// has already proposed a skill for the gap.
     pub async fn add_proposal(&self, proposal: &SkillProposal) -> Result<bool, StoreError> {
         let what = || format!("the skill {}", selftest_text::one_line(&proposal.skill_name, 80));
+        // Binding cuts a text to its limit, and half a skill must not be proposed.
         StoreError::check_size(what, &proposal.skill_md, bound::JSON)?;
         let mut writing = self.begin_write().await?;
         // The conditional update claims the gap, so only one process can propose for it.

@@ -491,6 +491,7 @@ impl Store {
     /// each miss averages of sessions that the other has graded since.
     pub async fn with_rubric(mut self, version: u32) -> Result<Self, StoreError> {
         self.rubric = version;
+        // Two ranges and not `<>`, for which SQLite would read the whole index on `quality_rubric`.
         let others = format!(
             "(quality_rubric < {version} OR quality_rubric > {version}) AND EXISTS \
              (SELECT 1 FROM session_quality_grades AS grade \
@@ -534,6 +535,7 @@ impl Store {
         limit: u32,
         after: Option<&Cursor>,
     ) -> Result<ResultPage<QualityGrade>, StoreError> {
+        // Without `+ 0`, unlike `version_predicate`: the index on version and time has this order.
         let query = format!(
             "SELECT id, {} FROM session_quality_grades WHERE rubric_version = {} \
              AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \

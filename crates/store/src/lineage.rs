@@ -215,6 +215,7 @@ pub(super) async fn rename(
     from: &str,
     to: &str,
 ) -> Result<(), StoreError> {
+    // `session_transcripts` is not listed: its foreign key cascades the new id.
     for table in ["session_grades", "session_quality_grades", "grade_overrides"] {
         let query = format!("UPDATE {table} SET session_id = $2 WHERE session_id = $1");
         writing.execute(query, params![from, to]).await?;

@@ -381,6 +381,7 @@ impl Store {
         }
         let order = format!(" ORDER BY {column} {direction} NULLS LAST, session_id {direction}");
         let mut sql = SqlStatement::default();
+        // The inner query sorts ids, which it reads from indexes alone, and not whole rows.
         sql.push(&self.listed(&columns.join(", "))).push("session_id IN (");
         self.filter(&mut sql, "session_id", query);
         if let Some(Cursor { value, id, .. }) = &query.after {

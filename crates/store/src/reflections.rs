@@ -92,6 +92,7 @@ impl Store {
         new: &NewReflection,
     ) -> Result<(StoredReflection, bool), StoreError> {
         let json = Value::Object(new.document.clone()).to_string();
+        // Binding cuts a text to its limit, and truncated JSON is invalid.
         StoreError::check_size(|| "the reflection".to_owned(), &json, bound::JSON)?;
         let mut writing = self.begin_write().await?;
         // Counting and inserting in one write transaction keeps loop counts unique.

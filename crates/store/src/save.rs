@@ -284,6 +284,7 @@ async fn save(
         match place_grade(writing, &own, known, lost).await? {
             GradePlacement::Stored(session_id) => {
                 let kept = GradeRecord { session_file: path.clone(), session_id, ..grade.clone() };
+                // `before` has ids as they are stored, which are cut to this length.
                 let key = bound::text(&kept.session_id, bound::NAME);
                 writing.upsert("session_id", &key, &kept).await?;
                 before.remove(&key);

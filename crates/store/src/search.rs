@@ -214,6 +214,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let path = || bound::path(&file.path).to_value(MAX_PATH);
         let mut writing = self.begin_write().await?;
+        // A trigger deletes the texts and words in the range of each row.
         writing.execute("DELETE FROM session_transcripts WHERE path = $1", [path()]).await?;
         for session in sessions {
             let id = session.session_id.to_value(bound::NAME);

@@ -175,6 +175,8 @@ impl DatabaseEngine {
     pub(super) fn setup_statements(self) -> &'static str {
         match self {
             DatabaseEngine::Sqlite => {
+                // With WAL, a power failure under `synchronous = NORMAL` may undo the last
+                // commits, but cannot corrupt the database (sqlite.org/pragma.html).
                 // `temp_store = MEMORY` keeps statement journals in memory instead of writing a
                 // file that is then discarded.
                 "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \

@@ -282,6 +282,7 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let what = || format!("the skill {}", selftest_text::one_line(&skill.skill_name, 80));
+        // Binding cuts a text to its limit, and half a skill must not become active.
         StoreError::check_size(what, &skill.content, bound::JSON)?;
         let mut writing = self.begin_write().await?;
         let added = insert_version(&mut writing, skill, audit).await?;
@@ -386,6 +387,7 @@ async fn activate_version(
     skill: &SkillVersion,
     audit: &AuditEntry,
 ) -> Result<(), StoreError> {
+    // Before the update: a unique index allows one active version per skill.
     deactivate_current(writing, &skill.user_id, &skill.skill_name).await?;
     let query = "UPDATE skill_versions SET is_active = 1, promoted_at = $2, disabled_at = NULL \
                  WHERE id = $1";
