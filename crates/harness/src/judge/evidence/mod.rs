@@ -2,7 +2,9 @@
 //! agree with what is known, what is missing, and what is added. Each finding is one reading among
 //! others, and none decides alone. Pure.
 
+mod calendar;
 mod edit;
+mod number_words;
 mod plain;
 mod polarity;
 mod quantity;
@@ -127,8 +129,8 @@ fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     // The first truth is the reference, if there is one. Facts and expectations repeat its numbers.
     // What the request says itself need not be repeated.
     let first = known.truths.first().copied().unwrap_or_default();
-    let wanted: Vec<Quantity> =
-        quantities(first).into_iter().filter(|one| !in_all(one, &requested)).collect();
+    let mut wanted = without_weekdays_of_dates(quantities(first));
+    wanted.retain(|one| !in_all(one, &requested));
     let missing: Vec<&Quantity> = wanted.iter().filter(|one| !in_all(one, &answer)).collect();
     let detail = missing.first().and_then(|one| written(one, first));
     put(found, ReadingKind::NumbersMissing, share(missing.len(), wanted.len()), detail);
@@ -147,6 +149,23 @@ fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     let detail = replaced.and_then(|one| written(one, said));
     put(found, ReadingKind::NumberReplaced, f64::from(u8::from(replaced.is_some())), detail);
     put(found, ReadingKind::NumberMisplaced, misplaced(known, said, &answer), None);
+}
+
+/// Returns the quantities without the weekdays that a date beside them implies: `Thursday, 14 May`.
+fn without_weekdays_of_dates(quantities: Vec<Quantity>) -> Vec<Quantity> {
+    let is_implied = |at: usize| {
+        let near =
+            |other: &Quantity| other.range.start.saturating_sub(quantities[at].range.end) <= 4;
+        let [next, after] = [at + 1, at + 2].map(|next| quantities.get(next));
+        let has_month = [next, after].into_iter().flatten().any(Quantity::is_month);
+        quantities[at].is_weekday() && has_month && next.is_some_and(near)
+    };
+    let implied: Vec<bool> = (0..quantities.len()).map(is_implied).collect();
+    quantities
+        .into_iter()
+        .zip(implied)
+        .filter_map(|(one, implied)| (!implied).then_some(one))
+        .collect()
 }
 
 /// Returns the stems around a position.

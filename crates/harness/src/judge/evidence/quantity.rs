@@ -7,6 +7,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::calendar::{CalendarWord, Date, TimeOfDay, calendar_word, dates, times_of_day};
+use super::number_words::{Token, ascii_digits, cjk_number, number_words, ordinal};
+
 /// What a number counts. Numbers of different dimensions are never equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Dimension {
@@ -23,6 +26,9 @@ pub(super) enum Dimension {
     Month,
     Weekday,
 }
+
+/// The factor of hours, in seconds.
+const HOUR: f64 = 3600.0;
 
 /// A number of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +48,9 @@ impl Quantity {
     pub(super) fn equals(&self, other: &Self) -> bool {
         let factors = match (self.unit, other.unit) {
             (Some((mine, own)), Some((theirs, other))) if mine == theirs => (own, other),
+            // `22 heures` is a time of day as well as a duration.
+            (Some((Dimension::Time, HOUR)), Some((Dimension::Clock, _))) => (60.0, 1.0),
+            (Some((Dimension::Clock, _)), Some((Dimension::Time, HOUR))) => (1.0, 60.0),
             (Some(_), Some(_))
             | (Some((Dimension::Month | Dimension::Weekday, _)), None)
             | (None, Some((Dimension::Month | Dimension::Weekday, _))) => return false,
@@ -65,6 +74,16 @@ impl Quantity {
             (None, None) => true,
             _ => false,
         }
+    }
+
+    /// Returns true for a month.
+    pub(super) fn is_month(&self) -> bool {
+        matches!(self.unit, Some((Dimension::Month, _)))
+    }
+
+    /// Returns true for a weekday.
+    pub(super) fn is_weekday(&self) -> bool {
+        matches!(self.unit, Some((Dimension::Weekday, _)))
     }
 
     /// Returns true for a small number without a unit, which may as well have been counted.
@@ -107,7 +126,7 @@ const UNITS: &[(&str, Dimension, f64)] = &[
     (
         "h hr hrs hour hours stunde stunden heure heures hora horas ora ore godzina godziny godzin 時間",
         Dimension::Time,
-        3600.0,
+        HOUR,
     ),
     (
         "d day days tag tage tagen jour jours día días dia dias giorno giorni dzień dni dnia 日間 日以内",
@@ -173,119 +192,11 @@ const UNITS: &[(&str, Dimension, f64)] = &[
     ("°c °f ° degree degrees grad degrés grados 度", Dimension::Degrees, 1.0),
 ];
 
-/// Months by number, in the languages that are known.
-const MONTHS: [&str; 12] = [
-    "january januar janvier enero stycznia styczeń",
-    "february februar février febrero lutego luty",
-    "march märz mars marzo marca marzec",
-    "april avril abril kwietnia kwiecień",
-    "mai mayo maja maj",
-    "june juni juin junio czerwca czerwiec",
-    "july juli juillet julio lipca lipiec",
-    "august août agosto sierpnia sierpień",
-    "september septembre septiembre września wrzesień",
-    "october oktober octobre octubre października październik",
-    "november novembre noviembre listopada listopad",
-    "december dezember décembre diciembre grudnia grudzień",
-];
-
-/// Weekdays from Monday.
-const WEEKDAYS: [&str; 7] = [
-    "monday mondays montag montags lundi lundis lunes poniedziałek poniedziałki 月曜日 月曜",
-    "tuesday tuesdays dienstag dienstags mardi mardis martes wtorek wtorki 火曜日 火曜",
-    "wednesday wednesdays mittwoch mittwochs mercredi mercredis miércoles środa środę środy 水曜日 水曜",
-    "thursday thursdays donnerstag donnerstags jeudi jeudis jueves czwartek czwartki 木曜日 木曜",
-    "friday fridays freitag freitags vendredi vendredis viernes piątek piątki 金曜日 金曜",
-    "saturday saturdays samstag samstags samedi samedis sábado sábados sobota sobotę soboty 土曜日 土曜",
-    "sunday sundays sonntag sonntags dimanche dimanches domingo domingos niedziela niedzielę niedziele 日曜日 日曜",
-];
-
-/// Words for numbers. Words of another meaning in a common language (`once`, `son`) are left out.
-const NUMBER_WORDS: &[(u32, &str)] = &[
-    (0, "zero null zéro cero"),
-    (1, "one ein eins eine einen einem einer eines un une uno una jeden jedna jedną a an"),
-    (2, "two zwei deux dos dwa dwie dwóch both beide beiden"),
-    (3, "three drei trois tres trzy trzech"),
-    (4, "four vier quatre cuatro cztery czterech"),
-    (5, "five fünf cinq cinco pięć pięciu"),
-    (6, "six sechs seis sześć sześciu"),
-    (7, "seven sieben sept siete siedem siedmiu"),
-    (8, "eight acht huit ocho osiem ośmiu"),
-    (9, "nine neun neuf nueve dziewięć"),
-    (10, "ten zehn dix diez dziesięć dziesięciu"),
-    (11, "eleven elf onze jedenaście"),
-    (12, "twelve zwölf douze doce dwanaście dozen dutzend douzaine docena"),
-    (13, "thirteen dreizehn treize trece trzynaście"),
-    (14, "fourteen vierzehn quatorze catorce czternaście fortnight"),
-    (15, "fifteen fünfzehn quinze quince piętnaście"),
-    (16, "sixteen sechzehn seize dieciséis szesnaście"),
-    (17, "seventeen siebzehn diecisiete siedemnaście"),
-    (18, "eighteen achtzehn dieciocho osiemnaście"),
-    (19, "nineteen neunzehn diecinueve dziewiętnaście"),
-    (20, "twenty zwanzig vingt veinte dwadzieścia dwudziestu"),
-    (21, "veintiuno veintiún"),
-    (22, "veintidós"),
-    (23, "veintitrés"),
-    (24, "veinticuatro"),
-    (25, "veinticinco"),
-    (30, "thirty dreißig dreissig trente treinta trzydzieści trzydziestu"),
-    (40, "forty vierzig quarante cuarenta czterdzieści"),
-    (50, "fifty fünfzig cinquante cincuenta pięćdziesiąt"),
-    (60, "sixty sechzig soixante sesenta sześćdziesiąt"),
-    (70, "seventy siebzig setenta siedemdziesiąt"),
-    (80, "eighty achtzig ochenta osiemdziesiąt"),
-    (90, "ninety neunzig noventa dziewięćdziesiąt"),
-    (100, "hundred hundert cent cien ciento sto"),
-    (200, "doscientos doscientas dwieście"),
-    (300, "trescientos trescientas trzysta"),
-    (500, "quinientos quinientas pięćset"),
-    (1000, "thousand tausend mille mil tysiąc tysiące tysięcy"),
-    (1_000_000, "million millionen millones milion"),
-];
-
-/// Characters of Japanese and Chinese numbers.
-const CJK_DIGITS: &str = "〇一二三四五六七八九十";
-
 static UNIT: LazyLock<HashMap<&str, (Dimension, f64)>> = LazyLock::new(|| {
     let each = UNITS.iter().flat_map(|(names, dimension, factor)| {
         names.split(' ').map(move |name| (name, (*dimension, *factor)))
     });
     each.collect()
-});
-
-static WORD: LazyLock<HashMap<String, u32>> = LazyLock::new(|| {
-    let mut words = HashMap::new();
-    for (value, names) in NUMBER_WORDS {
-        words.extend(names.split(' ').map(|name| (name.to_owned(), *value)));
-    }
-    let of = |words: &HashMap<String, u32>, range: Range<u32>| -> Vec<(String, u32)> {
-        words
-            .iter()
-            .filter(|(_, value)| range.contains(value))
-            .map(|(word, value)| (word.clone(), *value))
-            .collect()
-    };
-    // German puts the ones first, in one word: `fünfundzwanzig`; `zweihundert`.
-    let (ones, tens) = (of(&words, 1..10), of(&words, 20..100));
-    for (one, value) in &ones {
-        for (ten, base) in tens.iter().filter(|(_, base)| base % 10 == 0) {
-            words.insert(format!("{one}und{ten}"), base + value);
-        }
-        words.insert(format!("{one}hundert"), 100 * value);
-        words.insert(format!("{one}tausend"), 1000 * value);
-    }
-    words
-});
-
-static CALENDAR: LazyLock<HashMap<&str, (Dimension, u32)>> = LazyLock::new(|| {
-    let months = MONTHS.iter().zip(1..).map(|(names, number)| (names, Dimension::Month, number));
-    let days = WEEKDAYS.iter().zip(1..).map(|(names, number)| (names, Dimension::Weekday, number));
-    months
-        .chain(days)
-        .flat_map(|(names, dimension, number)| {
-            names.split(' ').map(move |name| (name, (dimension, number)))
-        })
-        .collect()
 });
 
 fn regex(pattern: &str) -> Regex {
@@ -294,13 +205,6 @@ fn regex(pattern: &str) -> Regex {
 
 /// Matches the item number at the start of a line, which is not part of what is said.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^[ \t>]*\d{1,2}[.)](?:[ \t]|$)"));
-static ISO_DATE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"\b(\d{4})-(\d{2})-(\d{2})\b|\b(\d{1,2})\.(\d{1,2})\.(\d{4}\b)?"));
-static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"(?i)\b([01]?\d|2[0-4])(?:[:h.]([0-5]\d))?\s?(a\.?m\.?|p\.?m\.?|uhr)\b|\b([01]?\d|2[0-4])(?:(?::|h)([0-5]\d))\b|\b([01]?\d|2[0-4])時(?:([0-5]?\d)分)?",
-    )
-});
 static NUMBER: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\d{1,3}(?:[ \u{202f}\u{a0}']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*"));
 static GROUPED: LazyLock<Regex> =
@@ -316,15 +220,6 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| regex(r"\p{L}+|\p{Han}+"));
 /// Maximum number of quantities of a text: each is compared with those of other texts.
 const MAX_QUANTITIES: usize = 200;
 
-/// Converts full-width digits to ASCII.
-fn ascii_digits(number: &str) -> String {
-    let ascii = |c: char| match c {
-        '０'..='９' => char::from_digit(u32::from(c) - u32::from('０'), 10).unwrap_or(c),
-        _ => c,
-    };
-    number.chars().map(ascii).collect()
-}
-
 /// Returns every quantity of a text, in order.
 pub(super) fn quantities(text: &str) -> Vec<Quantity> {
     let mut found = Vec::new();
@@ -334,46 +229,19 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
     let is_free = |taken: &[Range<usize>], range: &Range<usize>| {
         taken.iter().all(|other| other.end <= range.start || range.end <= other.start)
     };
-    for date in ISO_DATE.captures_iter(text) {
-        let range = date.get(0).map_or(0..0, |all| all.range());
-        let part = |index: usize| {
-            date.get(index).and_then(|part| ascii_digits(part.as_str()).parse().ok())
-        };
-        let parts: [Option<f64>; 3] = match part(1) {
-            Some(year) => [Some(year), part(2), part(3)],
-            None => [part(6), part(5), part(4)],
-        };
+    for Date { range, parts } in dates(text) {
         let units = [None, Some((Dimension::Month, 1.0)), None];
-        for (value, unit) in parts.into_iter().zip(units) {
-            let values = value.into_iter().collect();
+        for (values, unit) in parts.into_iter().zip(units) {
             found.push(Quantity { values, unit, range: range.clone(), is_digits: true });
         }
         taken.push(range);
     }
-    for clock in CLOCK.captures_iter(text) {
-        let range = clock.get(0).map_or(0..0, |all| all.range());
-        if !is_free(&taken, &range) {
-            continue;
+    for TimeOfDay { range, minutes: values, is_digits } in times_of_day(text) {
+        if is_free(&taken, &range) {
+            let unit = Some((Dimension::Clock, 1.0));
+            found.push(Quantity { values, unit, range: range.clone(), is_digits });
+            taken.push(range);
         }
-        let part = |index: usize| {
-            clock.get(index).and_then(|part| ascii_digits(part.as_str()).parse::<f64>().ok())
-        };
-        let hours = part(1).or(part(4)).or(part(6)).unwrap_or_default();
-        let minutes = part(2).or(part(5)).or(part(7)).unwrap_or_default();
-        let half = clock.get(3).map(|half| half.as_str().to_lowercase());
-        let hours = match half.as_deref() {
-            Some(half) if half.starts_with('p') && hours < 12.0 => hours + 12.0,
-            Some(half) if half.starts_with('a') && hours >= 12.0 => hours - 12.0,
-            _ => hours,
-        };
-        let mut values = vec![hours * 60.0 + minutes];
-        // `7 Uhr abends` is 19:00; which half of the day is meant stands elsewhere.
-        if half.as_deref() == Some("uhr") && hours < 12.0 {
-            values.push((hours + 12.0) * 60.0 + minutes);
-        }
-        let unit = Some((Dimension::Clock, 1.0));
-        found.push(Quantity { values, unit, range: range.clone(), is_digits: true });
-        taken.push(range);
     }
     for number in NUMBER.find_iter(text) {
         let range = number.range();
@@ -395,7 +263,7 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
         let values = values(&ascii_digits(number.as_str()));
         found.push(Quantity { values, unit, range: range.start..end, is_digits: true });
     }
-    words(text, &mut found);
+    words(text, &taken, &mut found);
     for quantity in &mut found {
         extend(text, quantity);
     }
@@ -421,7 +289,7 @@ fn extend(text: &str, quantity: &mut Quantity) {
     if let Some(half) = AND_A_HALF.find(rest) {
         quantity.values.iter_mut().for_each(|value| *value += 0.5);
         quantity.range.end += half.end();
-    } else if (factor - 3600.0).abs() < 1.0
+    } else if (factor - HOUR).abs() < 1.0
         && let Some(minutes) = AND_MINUTES.captures(rest)
     {
         let more = minutes[1].parse::<f64>().unwrap_or_default() / 60.0;
@@ -471,29 +339,36 @@ fn values(number: &str) -> Vec<f64> {
     all
 }
 
-/// Adds the numbers that are spelled out, the months and the weekdays.
-fn words(text: &str, found: &mut Vec<Quantity>) {
-    let tokens: Vec<(Range<usize>, String)> =
-        TOKEN.find_iter(text).map(|token| (token.range(), token.as_str().to_lowercase())).collect();
+/// Adds the numbers that are spelled out, the months and the weekdays, but for what is taken.
+fn words(text: &str, taken: &[Range<usize>], found: &mut Vec<Quantity>) {
+    let tokens: Vec<Token> = TOKEN
+        .find_iter(text)
+        .map(|token| (token.range(), token.as_str().to_lowercase()))
+        .filter(|(range, _)| {
+            taken.iter().all(|other| other.end <= range.start || range.end <= other.start)
+        })
+        .collect();
     let mut at = 0;
     while at < tokens.len() {
         let (range, word) = &tokens[at];
-        if let Some((dimension, number)) = calendar(word, &text[range.clone()]) {
-            found.push(Quantity {
-                values: vec![f64::from(number)],
-                unit: Some((dimension, 1.0)),
-                range: range.clone(),
-                is_digits: false,
-            });
+        if let Some((value, dimension)) = month_or_weekday(word, &text[range.clone()]) {
+            let unit = Some((dimension, 1.0));
+            let range = range.clone();
+            found.push(Quantity { values: vec![value], unit, range, is_digits: false });
             at += 1;
             continue;
         }
-        if let Some(value) = cjk_number(word) {
-            let (unit, length) = unit_after(&text[range.end..])
-                .map_or((None, 0), |(unit, length)| (Some(unit), length));
-            let range = range.start..range.end + length;
-            found.push(Quantity { values: vec![value], unit, range, is_digits: false });
-            at += 1;
+        if let Some((day, used)) = ordinal(&tokens[at..])
+            && is_beside_month(text, &tokens, at, used)
+        {
+            let range = range.start..tokens[at + used - 1].0.end;
+            found.push(Quantity {
+                values: vec![f64::from(day)],
+                unit: None,
+                range,
+                is_digits: false,
+            });
+            at += used;
             continue;
         }
         let Some((value, used)) = number_words(&tokens[at..]) else {
@@ -503,29 +378,90 @@ fn words(text: &str, found: &mut Vec<Quantity>) {
             at += 1;
             continue;
         };
-        let end = tokens[at + used - 1].0.end;
-        let unit = unit_after(&text[end..]);
-        if text[end..].to_lowercase().trim_start().starts_with("uhr") {
-            found.push(Quantity {
-                values: if value < 12.0 {
-                    vec![value * 60.0, (value + 12.0) * 60.0]
-                } else {
-                    vec![value * 60.0]
-                },
-                unit: Some((Dimension::Clock, 1.0)),
-                range: range.start..end,
-                is_digits: false,
-            });
-            at += used;
-            continue;
+        let mut end = tokens[at + used - 1].0.end;
+        let mut value = value;
+        // `one and a half hours`; without a unit, the half is of something else.
+        if let Some(half) = AND_A_HALF.find(&text[end..])
+            && unit_after(&text[end + half.end()..]).is_some()
+        {
+            value += 0.5;
+            end += half.end();
         }
-        // `one` and `a` are pronouns and articles unless they count a unit.
-        if value > 1.0 || unit.is_some() {
+        let unit = unit_after(&text[end..]);
+        // `one` and `a` are pronouns and articles unless they count a unit. `jeden Tag` is every day
+        // in German, and `jeden` is one in Polish.
+        let is_every = word == "jeden" && text[end..].trim_start().starts_with(char::is_uppercase);
+        // Of the words for nothing, `null` is a value of code.
+        let is_zero = value == 0.0 && word != "null";
+        if !is_every && (value > 1.0 || is_zero || unit.is_some()) {
             let (unit, length) = unit.map_or((None, 0), |(unit, length)| (Some(unit), length));
             let range = range.start..end + length;
             found.push(Quantity { values: vec![value], unit, range, is_digits: false });
         }
         at += used;
+    }
+    cjk_words(text, taken, found);
+}
+
+/// Returns a month or weekday with its number.
+fn month_or_weekday(lower: &str, written: &str) -> Option<(f64, Dimension)> {
+    Some(match calendar_word(lower, written)? {
+        CalendarWord::Month(month) => (f64::from(month), Dimension::Month),
+        CalendarWord::Weekday(day) => (f64::from(day), Dimension::Weekday),
+    })
+}
+
+/// Returns true if a month stands beside the words at this position: `dritte Juli`, `third of July`.
+fn is_beside_month(text: &str, tokens: &[Token], at: usize, used: usize) -> bool {
+    let is_month = |at: usize| {
+        let (range, lower) = &tokens[at];
+        matches!(calendar_word(lower, &text[range.clone()]), Some(CalendarWord::Month(_)))
+    };
+    // A period between them begins another sentence, and digits are the day already.
+    let between = |one: usize, other: usize| text[tokens[one].0.end..tokens[other].0.start].trim();
+    let last = at + used - 1;
+    let follows = (last + 1..tokens.len().min(last + 3))
+        .any(|next| matches!(between(last, next), "" | "of" | "de") && is_month(next));
+    let precedes = (at.saturating_sub(2)..at)
+        .any(|before| matches!(between(before, at), "" | "the") && is_month(before));
+    follows || precedes
+}
+
+/// Matches a number in Japanese or Chinese characters.
+static CJK_NUMBER: LazyLock<Regex> = LazyLock::new(|| regex("[〇一二三四五六七八九十百千]+"));
+
+/// Words that count things in Japanese and Chinese.
+const COUNTERS: [char; 14] =
+    ['次', '個', '个', '件', '回', '人', '名', '本', '行', '台', '枚', '章', '条', 'つ'];
+
+/// Adds the numbers in Japanese or Chinese characters that have a unit or count something. Without one, the characters
+/// are parts of words: `一緒`. So are `十分` (enough) and `一度` (once).
+fn cjk_words(text: &str, taken: &[Range<usize>], found: &mut Vec<Quantity>) {
+    for number in CJK_NUMBER.find_iter(text) {
+        let range = number.range();
+        let is_free =
+            taken.iter().all(|other| other.end <= range.start || range.end <= other.start);
+        let Some(mut value) = cjk_number(number.as_str()).filter(|_| is_free) else { continue };
+        let rest = &text[range.end..];
+        let (unit, length) = match unit_after(rest) {
+            Some((unit, length)) => (Some(unit), length),
+            // `一人` may be alone, and `一つ` any.
+            None if value > 1.0 && rest.starts_with(COUNTERS) => (None, 0),
+            None => continue,
+        };
+        let mut end = range.end + length;
+        if text[end..].starts_with('半') {
+            value += 0.5;
+            end += '半'.len_utf8();
+        } else if matches!(&text[range.start..end], "十分" | "一度") {
+            continue;
+        }
+        found.push(Quantity {
+            values: vec![value],
+            unit,
+            range: range.start..end,
+            is_digits: false,
+        });
     }
 }
 
@@ -555,7 +491,7 @@ static AND_A_HALF: LazyLock<Regex> =
 static AND_MINUTES: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s?([0-5]\d)\b(?:\s?min)?"));
 
 /// Adds `half an hour`.
-fn fraction(value: f64, tokens: &[(Range<usize>, String)], found: &mut Vec<Quantity>) {
+fn fraction(value: f64, tokens: &[Token], found: &mut Vec<Quantity>) {
     let start = tokens[0].0.start;
     let last = tokens[1..].iter().take(3).find(|(_, word)| {
         // The article `an` is a French year.
@@ -568,67 +504,6 @@ fn fraction(value: f64, tokens: &[(Range<usize>, String)], found: &mut Vec<Quant
         let range = start..range.end;
         found.push(Quantity { values: vec![value], unit, range, is_digits: false });
     }
-}
-
-/// Returns the month or weekday that a word names. `may` and `march` need a capital.
-fn calendar(lower: &str, written: &str) -> Option<(Dimension, u32)> {
-    if lower == "may" {
-        return written.starts_with('M').then_some((Dimension::Month, 5));
-    }
-    if matches!(lower, "march" | "mars" | "august") && !written.starts_with(char::is_uppercase) {
-        return None;
-    }
-    CALENDAR.get(lower).copied()
-}
-
-/// Returns the value of a number in Japanese or Chinese characters.
-fn cjk_number(word: &str) -> Option<f64> {
-    let digit = |c: char| CJK_DIGITS.chars().position(|digit| digit == c);
-    let digits: Vec<usize> = word.chars().map(digit).collect::<Option<_>>()?;
-    let value = match digits.as_slice() {
-        [one] => *one,
-        [10, one] => 10 + one,
-        [ten, 10] => 10 * ten,
-        [ten, 10, one] => 10 * ten + one,
-        _ => return None,
-    };
-    Some(f64::from(u32::try_from(value).ok()?))
-}
-
-/// Returns the value of the number words at the start, with the number of words.
-fn number_words(tokens: &[(Range<usize>, String)]) -> Option<(f64, usize)> {
-    let (mut total, mut current, mut used) = (0_u32, None::<u32>, 0);
-    let mut at = 0;
-    while let Some((range, word)) = tokens.get(at) {
-        let joins = matches!(word.as_str(), "and" | "et" | "y" | "und");
-        if joins && current.is_some_and(|current| current >= 20) && at == used {
-            at += 1;
-            continue;
-        }
-        let is_adjacent = at == 0 || range.start <= tokens[at - 1].0.end + 1;
-        let Some(&value) = WORD.get(word).filter(|_| is_adjacent) else { break };
-        current = Some(match (current, value) {
-            (None, value) => value,
-            (Some(before), 100) if before < 100 => before * 100,
-            (Some(before), 1000 | 1_000_000) => {
-                total = total.saturating_add(before.saturating_mul(value));
-                0
-            }
-            (Some(before), value) if value < 10 && before % 10 == 0 && before % 100 >= 20 => {
-                before + value
-            }
-            (Some(before), value) if value < 100 && before % 100 == 0 && before >= 100 => {
-                before + value
-            }
-            // `soixante-dix` and `quatre-vingts`.
-            (Some(60), value @ 10..20) => 60 + value,
-            (Some(4), 20) => 80,
-            _ => break,
-        });
-        at += 1;
-        used = at;
-    }
-    Some((f64::from(total.saturating_add(current?)), used)).filter(|(_, used)| *used > 0)
 }
 
 #[cfg(test)]
@@ -664,6 +539,22 @@ mod tests {
             ("an hour and a half", "90 minutes"),
             ("neun Uhr", "9 Uhr"),
             ("zwei Tage", "48 hours"),
+            ("one and a half hours", "90 minutes"),
+            ("quatre-vingts euros", "80 €"),
+            ("quatre-vingt-dix-huit", "98"),
+            ("九十秒", "90 秒"),
+            ("一分半", "90 秒"),
+            ("version 5.8.", "5.8"),
+            ("5.0.0.", "5.0.0"),
+            ("01/07/2031", "1 July 2031"),
+            ("der dritte Juli", "am 3. Juli"),
+            ("the third of July", "July 3"),
+            ("ten in the evening", "22:00"),
+            ("22 heures", "dix heures du soir"),
+            ("Mon and Sun", "Sundays and Mondays"),
+            ("a span of zero", "Span(0)"),
+            ("sechshundertvierzig Euro", "640 Euro"),
+            ("失败四次", "4 次"),
         ] {
             assert!(same(a, b), "{a} {b}: {:?} {:?}", quantities(a), quantities(b));
         }
@@ -692,9 +583,18 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_none() {
-        for text in
-            ["one of them", "a file", "you may march", "sha256 and utf8", "1. first\n2. then"]
-        {
+        for text in [
+            "one of them",
+            "a file",
+            "jeden Tag",
+            "十分です",
+            "null",
+            "First, read it",
+            "一緒に",
+            "you may march",
+            "sha256 and utf8",
+            "1. first\n2. then",
+        ] {
             assert_eq!(quantities(text), [], "{text}");
         }
     }
