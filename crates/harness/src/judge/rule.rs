@@ -239,7 +239,7 @@ struct FormRule {
 }
 
 /// Patterns of the forms. `<answer is>` stands for the start of an expectation.
-const FORMS: [(&str, &str, FormTest); 6] = [
+const FORMS: [(&str, &str, FormTest); 8] = [
     (
         "a table",
         r"\b(?:as|in|make|create|give me|write|draw|show(?: me)?|with)\s+(?:it\s+(?:as|in)\s+)?an?\s+(?:\w+\s+){0,2}table\b(?:$|[\s.,:])|\bals\s+(?:\w+-?\s*)?tabelle\b|\b(?:dans|sous forme de|fais(?:-moi)?|en) (?:un )?tableau\b|\b(?:en|con|haz(?:me)?) (?:una )?tabla\b|\b(?:numa|em|com|faz(?:-me)?)\s(?:uma )?tabela\b|\b(?:in|con|come|fammi) (?:una )?tabella\b|\bin een (?:\w+ )?tabel\b|\b(?:w|jako) tabel[ię]\b|用表格|表にして|表で|<answer is>(?:an?|one|eine?|une?|una|uma|un|een|一个|)\s*(?:single\s+)?(?:markdown[ -]?)?(?:table|tabelle|tableau|tabla|tabela|tabella|tabel|表格?)",
@@ -247,7 +247,7 @@ const FORMS: [(&str, &str, FormTest); 6] = [
     ),
     (
         "JSON",
-        r"\b(?:as|in)\s+(?:an?\s+)?(?:\w+\s+)?json\b|\bjson (?:only|format|please)\b|\bonly json\b|\b(?:als|en|em|in|come) (?:\w+ )?json\b|<answer is>(?:an?|eine?|un|una|um|een|valid|)\s*(?:valid\s+)?json",
+        r"\b(?:as|in)\s+(?:an?\s+)?(?:\w+\s+)?json\b|\bjson (?:only|format|please)\b|\bonly json\b|\b(?:als|en|em|in|come) (?:\w+ )?json\b|\b(?:only|just|nothing but|(?:answer|reply|respond) with) (?:an?|one|the) (?:\w+ )?json\b|\bnur (?:ein|das) (?:\w+ )?json\b|\b(?:uniquement|seulement) (?:un|le) (?:objet )?json\b|\bs[óo]lo (?:un|el|il) (?:objeto |oggetto )?json\b|\bapenas (?:um|o) (?:objeto )?json\b|<answer is>(?:an?|eine?|un|una|um|een|valid|)\s*(?:valid\s+)?json",
         |answer, _| !is_json(answer),
     ),
     (
@@ -273,6 +273,16 @@ const FORMS: [(&str, &str, FormTest); 6] = [
         r"\b(?:with|as|just|only) (?:one|a|the) number\b|\bnumber only\b|\bnur (?:der|die|eine) zahl\b|\bmit einer zahl\b|<answer is>a number alone",
         |answer, _| answer.trim().chars().count() > 60 || !answer.contains(char::is_numeric),
     ),
+    (
+        "one word",
+        r"\b(?:with|in|as) (?:exactly |just |only )?(?:one|a single) word\b|\bmit (?:genau |nur )?einem wort\b|\b(?:en|par) un (?:seul )?mot\b|\b(?:en|con) una (?:sola )?palabra\b|\bcom uma (?:só )?palavra\b|\bcon una (?:sola )?parola\b|\bjednym słowem\b",
+        |answer, _| answer.split_whitespace().count() > 1,
+    ),
+    (
+        "a command alone",
+        r"\b(?:only|just|nothing but) the commands?\b|\bthe commands? (?:only|alone)\b|\bnur (?:den befehl|die befehle)\b|\b(?:seulement|uniquement) (?:la|les) commandes?\b|\bs[óo]lo (?:el|los) comandos?\b|\bapenas (?:o|os) comandos?\b|\bsolo (?:il|i) comand[oi]\b",
+        |answer, _| has_prose(answer),
+    ),
 ];
 
 static WANTED: LazyLock<Vec<FormRule>> = LazyLock::new(|| {
@@ -293,6 +303,12 @@ static ITEM: LazyLock<Regex> =
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^[ \t]*\**\d{1,3}[.):]"));
 static INDENTED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^(?: {4}|\t)\S"));
 static FENCED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)```\w*\s*\n(.*?)```"));
+/// Matches a block of code, or code within a line.
+static CODE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)```.*?(?:```|\z)|`[^`\n]+`"));
+/// Matches the first word of a sentence.
+static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^\p{Lu}\p{Ll}+,?\s").expect("the pattern is a constant, and a test compiles it")
+});
 /// Matches the exact number of items: the number before the word, unless qualified by a bound.
 static EXACTLY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
@@ -330,6 +346,18 @@ fn items(text: &str) -> Option<usize> {
     }
 }
 
+/// Returns true if a text that should be code has a sentence: words beside what is marked as code,
+/// or without a mark, a word with a capital at the start. A command of PowerShell has a hyphen in its
+/// first word.
+fn has_prose(answer: &str) -> bool {
+    let beside = CODE.replace_all(answer, " ");
+    if beside == answer {
+        SENTENCE.is_match(answer)
+    } else {
+        beside.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic)).count() >= 3
+    }
+}
+
 /// Returns true if an answer is JSON or contains a block of it.
 fn is_json(answer: &str) -> bool {
     let parses = |text: &str| serde_json::from_str::<Value>(text.trim()).is_ok();
@@ -341,15 +369,18 @@ const OPENING: usize = 200;
 
 /// Refusals, identified by the verb that follows: "I cannot tell from this file" is an honest
 /// answer.
-const REFUSALS: [&str; 8] = [
-    r"\b(can ?['’]?t|cannot|can not|won['’]t|will not|unable to|not able to|must decline to|refuse to)\s+(help|assist|answer|provide|discuss|comply|fulfil|fulfill|share|give|talk|speak|process|engage|do (that|this|it|so))\b",
+///
+/// Only the first person refuses: "guests cannot share files" states a rule.
+const REFUSALS: [&str; 9] = [
+    r"(?:\b(?:i|we)(?:['’]m|['’]re)?(?: \w+){0,3}? |^\W*(?:(?:sorry|unfortunately|apologies)\W+(?:but )?)?)(can ?['’]?t|cannot|can not|won['’]t|will not|unable to|not able to|not allowed to|must decline to|refuse to)\s+(help|assist|answer|provide|discuss|comment|disclose|reveal|comply|fulfil|fulfill|share|give|talk|speak|process|engage|do (that|this|it|so))\b",
     r"^\W*as an? (ai|artificial intelligence|(large )?language model)\b",
-    r"\b(kann|darf|werde|möchte) (ich )?(\w+ ){0,4}(nicht|keine\w*) (\w+ ){0,4}(helfen|beantworten|weiterhelfen|unterstützen|geben|machen|mitteilen)\b",
+    r"\b(?:ich|wir) (?:\w+ ){0,2}(?:kann|darf|werde|möchte|können|dürfen|werden) (\w+ ){0,4}(nicht|keine\w*) (\w+ ){0,4}(helfen|beantworten|weiterhelfen|unterstützen|geben|machen|mitteilen)\b|\b(?:kann|darf|werde|möchte|können|dürfen|werden) (?:ich|wir) (\w+ ){0,4}(nicht|keine\w*) (\w+ ){0,4}(helfen|beantworten|weiterhelfen|unterstützen|geben|machen|mitteilen)\b",
+    r"\b(?:darf|werde|möchte) ich (\w+ ){0,4}(nicht|keine\w*) (\w+ ){0,4}(sagen|nennen|verraten|herausgeben)\b|\bich (?:darf|werde|möchte) (\w+ ){0,4}(nicht|keine\w*) (\w+ ){0,4}(sagen|nennen|verraten|herausgeben)\b",
     r"\bje (ne (peux|puis|suis pas en mesure)|refuse)\b",
-    r"\b(no puedo|no me es posible) (\w+ ){0,2}(ayudar\w*|responder\w*|proporcionar|hablar|dar\w*|hacer\w*)",
+    r"\b(no puedo|no me es posible) (\w+ ){0,2}(ayudar\w*|responder\w*|proporcionar|revelar|comentar|hablar|dar\w*|hacer\w*)",
     r"\b(não posso|não consigo) (\w+ ){0,2}(ajudar|responder|fornecer|falar|dar|fazer)",
     r"\b(kan|mag|wil) ik (\w+ ){0,2}(niet|geen) (\w+ ){0,3}(helpen|beantwoorden|doen|geven|uitspraken)\b|\b(non posso|nie mogę) (\w+ ){0,2}(aiutar\w*|risponder\w*|fornire|pomóc|odpowiedzieć|udzielić)",
-    r"(お手伝い|お答え|回答|対応)(は|が)?(でき(ません|ない)|いたしかね)|(无法|不能|拒绝)(为您|帮助|协助|回答|提供)",
+    r"(?:申し訳|すみません|恐れ入り|残念ながら|私)[^。]{0,40}(お手伝い|お答え|回答|対応)(は|が)?(でき(ません|ない)|いたしかね)|(?:抱歉|对不起|很遗憾|我)[^。]{0,20}(无法|不能|拒绝)(为您|帮助|协助|回答|提供)",
 ];
 
 /// Words of a reference that may say that nothing is known.
@@ -542,6 +573,31 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_about_others_is_no_refusal() {
+        for rule in [
+            "Guests cannot share files.",
+            "The worker will not process the queue before noon, and nobody can give it more time.",
+            "Kunden können in der Filiale keine Rückgabe machen.",
+            "Das Team darf die Namen nicht nennen.",
+            "本店无法提供发票。",
+            "カード払いには対応できません。",
+            "A member is not allowed to comment on closed threads.",
+        ] {
+            assert!(!refuses(rule), "{rule}");
+        }
+        for refusal in [
+            "I am sorry, but I am not able to comment on the internals of a library.",
+            "Sorry, unable to help with that.",
+            "Wer unterrichtet, darf ich leider nicht sagen.",
+            "Das werde ich dir nicht geben.",
+            "申し訳ありませんが、お答えできません。",
+            "抱歉，我无法回答这个问题。",
+        ] {
+            assert!(refuses(refusal), "{refusal}");
+        }
+    }
+
+    #[test]
     fn dangers_are_seen_unless_they_are_the_subject() {
         let danger = |output| found(output, TaskStatus::Complete).contains(&ReadingKind::Danger);
         for command in [
@@ -627,6 +683,17 @@ mod tests {
             ),
             ("Only the commands, in one code block.", "```\na\n```", "run a", "a block of code"),
             ("Answer with one number.", "**2,000**", "many", "a number alone"),
+            ("Reply with nothing but a JSON object.", "{\"a\": 1}", "a: 1", "JSON"),
+            ("Answer with one word.", "`on_route`", "It is on_route.", "one word"),
+            ("Responde con una sola palabra.", "martes", "El martes.", "one word"),
+            ("Only the command, please.", "stow prune -n", "Run stow prune -n.", "a command alone"),
+            (
+                "Give me only the command.",
+                "`ls -l`",
+                "You can use `ls -l` here.",
+                "a command alone",
+            ),
+            ("Nur den Befehl bitte.", "```sh\nmake\n```", "Nimm einfach make.", "a command alone"),
         ] {
             assert_eq!(missed_by(request, good), None, "{request}");
             assert_eq!(missed_by(request, bad), Some(name), "{request}");

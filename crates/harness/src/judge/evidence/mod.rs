@@ -123,7 +123,6 @@ fn in_all(one: &Quantity, all: &[Quantity]) -> bool {
 fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     let answer = quantities(said);
     let requested = quantities(known.request);
-    let demanded: Vec<Quantity> = known.truths.iter().flat_map(|text| quantities(text)).collect();
     let given: Vec<Quantity> = known.all().flat_map(quantities).collect();
     let written = |one: &Quantity, text: &str| text.get(one.range.clone()).map(ToOwned::to_owned);
     // The first truth is the reference, if there is one. Facts and expectations repeat its numbers.
@@ -137,18 +136,45 @@ fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
     let unknown = answer.iter().find(|one| !in_all(one, &given) && !one.may_be_counted());
     let detail = unknown.and_then(|one| written(one, said));
     put(found, ReadingKind::NumberUnknown, f64::from(u8::from(unknown.is_some())), detail);
-    // A number of the same kind stands in place of a demanded one.
-    let replaced = answer.iter().find(|one| {
-        !in_all(one, &demanded)
-            // Only if the demanded number is missing: beside it, another one may be additional
-            // information.
-            && demanded.iter().any(|other| {
-                one.is_comparable(other) && !in_all(other, &answer) && !in_all(other, &requested)
-            })
-    });
-    let detail = replaced.and_then(|one| written(one, said));
-    put(found, ReadingKind::NumberReplaced, f64::from(u8::from(replaced.is_some())), detail);
+    let (value, detail) = replaced(known, said, &answer, &requested);
+    put(found, ReadingKind::NumberReplaced, value, detail);
     put(found, ReadingKind::NumberMisplaced, misplaced(known, said, &answer), None);
+}
+
+/// Returns how surely a number of the same kind stands in place of a demanded one, 0 to 1, and that
+/// number. Only if the demanded one is missing: beside it, another may be additional information.
+fn replaced(
+    known: &Known<'_>,
+    said: &str,
+    answer: &[Quantity],
+    requested: &[Quantity],
+) -> (f64, Option<String>) {
+    let demanded: Vec<(&str, Quantity)> = known
+        .truths
+        .iter()
+        .flat_map(|text| quantities(text).into_iter().map(move |one| (*text, one)))
+        .collect();
+    let missing: Vec<(HashSet<String>, &Quantity)> = demanded
+        .iter()
+        .filter(|(_, one)| !in_all(one, answer) && !in_all(one, requested))
+        .map(|(text, one)| (around(text, one), one))
+        .collect();
+    let mut surest = (0.0, None);
+    for one in answer {
+        if demanded.iter().any(|(_, other)| one.equals(other)) {
+            continue;
+        }
+        let here = around(said, one);
+        for (there, _) in missing.iter().filter(|(_, other)| one.is_comparable(other)) {
+            // A number without a unit may count something else: `two things`.
+            let is_sure = one.has_unit() || !here.is_disjoint(there);
+            let value = if is_sure { 1.0 } else { 0.5 };
+            if value > surest.0 {
+                surest = (value, said.get(one.range.clone()).map(ToOwned::to_owned));
+            }
+        }
+    }
+    surest
 }
 
 /// Returns the quantities without the weekdays that a date beside them implies: `Thursday, 14 May`.

@@ -227,9 +227,7 @@ mod tests {
         ] {
             assert_eq!(number_word(word), Some(value), "{word}");
         }
-        for word in
-            ["jahrhundert", "hunderthundert", "tausender", "", &"hundert".repeat(9_999)]
-        {
+        for word in ["jahrhundert", "hunderthundert", "tausender", "", &"hundert".repeat(9_999)] {
             assert_eq!(number_word(word), None, "{word}");
         }
     }

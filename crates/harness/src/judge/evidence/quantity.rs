@@ -76,6 +76,11 @@ impl Quantity {
         }
     }
 
+    /// Returns true if it counts something of a known unit.
+    pub(super) fn has_unit(&self) -> bool {
+        self.unit.is_some()
+    }
+
     /// Returns true for a month.
     pub(super) fn is_month(&self) -> bool {
         matches!(self.unit, Some((Dimension::Month, _)))
