@@ -61,6 +61,7 @@ fn ascii(pattern: &str) -> String {
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
         let length = match c {
+            // An escaped bracket must not be read as the start of a class.
             '\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             '[' => class_length(rest),
             _ => c.len_utf8(),

@@ -169,6 +169,7 @@ impl RaterComparison {
         #[expect(clippy::cast_precision_loss, reason = "counts of sessions are small")]
         let mean_difference = difference / numbers.len().max(1) as f64;
         pairs.retain(|pair| pair.rules != pair.rater);
+        // A stable sort keeps sessions with the same difference in order of their ids.
         pairs.sort_by_key(|pair| std::cmp::Reverse(pair.rules.abs_diff(pair.rater)));
         pairs.truncate(MAX_NAMED);
         Self {

@@ -253,6 +253,7 @@ fn is_assertion(line: &str) -> bool {
         let inner = rest.trim_start();
         rest.len() >= inner.len() + 2 && !inner.is_empty()
     });
+    // `FAILED ` is of pytest's summary, `--- FAIL` of Go's tests.
     let begins = ["FAILED ", "--- FAIL"].iter().any(|mark| line.starts_with(mark));
     marked || begins || line.trim_start().starts_with("AssertionError")
 }
@@ -300,12 +301,14 @@ impl TemplateSet {
     pub(super) fn add(&mut self, template: &str) -> usize {
         let words: Vec<&str> = template.split_whitespace().collect();
         let alike = |known: &Vec<String>| {
+            // A mask stands for exactly one word, so templates are compared word by word.
             if known.len() != words.len() {
                 return false;
             }
             let same = known.iter().zip(&words).filter(|(one, other)| one == *other).count();
             #[expect(clippy::cast_precision_loss, reason = "counts of words in a line")]
             let share = same as f64 / words.len().max(1) as f64;
+            // Two empty templates are the same, although no word of theirs can be.
             share >= MIN_SIMILARITY || words.is_empty()
         };
         if let Some(at) = self.known.iter().position(alike) {
@@ -316,6 +319,7 @@ impl TemplateSet {
             }
             return at;
         }
+        // Each new template is compared with all known ones, so their number bounds the time.
         if self.known.len() >= MAX_TEMPLATES {
             return MAX_TEMPLATES - 1;
         }

@@ -170,6 +170,8 @@ impl ErrorFindings {
         }
         let mut met_before: BTreeMap<ErrorGroupKey<'_>, u64> = BTreeMap::new();
         for &task in before {
+            // A set: several templates of a task may fall into one group, and each task counts
+            // once.
             let keys: BTreeSet<ErrorGroupKey<'_>> =
                 kinds.message_kinds(task).into_iter().map(|(kind, ..)| group_key(kind)).collect();
             for key in keys {

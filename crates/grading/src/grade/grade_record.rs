@@ -164,6 +164,7 @@ impl GradeRecord {
         let signs = self.details.outcome_evidence.iter().map(|one| one.sign);
         let beside = self.details.results.iter().filter_map(|one| one.passed);
         let verdicts = signs.filter_map(OutcomeSign::verdict).chain(beside);
+        // One failed verdict is enough, as it is for the outcome in `apply_results`.
         verdicts.reduce(|one, other| one && other)
     }
 
@@ -440,6 +441,7 @@ impl SessionKind {
     /// subagent.
     pub(super) fn classify(head: &SessionHead, is_subagent: bool, request: &str) -> Self {
         let request = request.trim().trim_end_matches(['.', '!']);
+        // First, since a warm-up runs in a subagent and would otherwise count as its work.
         if request.eq_ignore_ascii_case(WARM_UP) {
             SessionKind::WarmUp
         } else if is_subagent || head.id.contains("/agent-") {

@@ -276,6 +276,7 @@ fn classes(tally: &SessionTally) -> Vec<ErrorClass> {
         *counts.entry(key.class).or_default() += group.count;
     }
     let mut classes: Vec<_> = counts.into_iter().collect();
+    // The sort is stable, so classes with equal counts keep their order.
     classes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     classes.into_iter().map(|(class, _)| class).collect()
 }

@@ -155,6 +155,7 @@ fn largest_cost(
     let others = tasks.iter().filter(|other| other.session_id != task.session_id);
     let mut others: Vec<f64> = others.chain(earlier).filter_map(amount).collect();
     others.sort_by(f64::total_cmp);
+    // The upper one of two middle values, with which fewer costs stand out.
     let median = *others.get(others.len() / 2)?;
     let words = format!(
         "{}, where the median of your {} other tasks with a cost is {}",

@@ -365,6 +365,7 @@ impl PatternTally {
                 for (number, members) in members {
                     let sessions = members.iter().flat_map(|one| one.sessions.iter().copied());
                     let mut sessions: Vec<u32> = sessions.collect();
+                    // Numbers count from the newest session, so the newest come first.
                     sessions.sort_unstable();
                     sessions.dedup();
                     let (sessions, titles) = self.list_sessions(&sessions, sessions.len() as u64);

@@ -155,6 +155,7 @@ pub(super) fn newest_first<'a>(
 ) -> Vec<&'a GradeRecord> {
     let tasks = records.into_iter().filter(|record| record.is_task());
     let mut records: Vec<&GradeRecord> = tasks.collect();
+    // Equal times are ordered by id, so that the same records give the same report.
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
     records
 }

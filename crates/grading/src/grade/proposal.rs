@@ -135,6 +135,7 @@ impl PointModel {
             };
             let fitted = self.fit(&now, &part(false));
             let rest = part(true);
+            // Folds may differ in size by one session, so each counts by its sessions.
             left_out += self.mean_loss(&fitted, &rest) * count(rest.len());
         }
         let loss_proposed = left_out / count(examples.len());

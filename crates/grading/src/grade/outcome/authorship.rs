@@ -34,6 +34,7 @@ impl CreatedFiles {
         }
         let tests = TEST.find_iter(text).count() as u64;
         let known = self.files.entry(name.to_owned()).or_default();
+        // A file written whole loses the tests that it had; added text leaves them in place.
         *known = if is_whole { tests } else { known.saturating_add(tests) };
     }
 

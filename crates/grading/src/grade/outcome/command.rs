@@ -269,6 +269,7 @@ fn split_commands(command: &str) -> Vec<SimpleCommand<'_>> {
             }
             has_word = false;
         }
+        // A here-document starts on the next line, after the rest of its command.
         if c == '\n' {
             for name in heredocs.drain(..) {
                 skip_heredoc(&name, &mut chars);
@@ -395,6 +396,7 @@ impl<'a> ShellWord<'a> {
 fn skip_heredoc(name: &str, chars: &mut CharCursor<'_>) {
     for line in chars.rest().split_inclusive('\n') {
         chars.at += line.len();
+        // `<<-` allows tabs before the name at the end.
         if line.trim() == name {
             break;
         }
@@ -620,6 +622,7 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
             }
         }
         "make" | "gmake" | "just" | "task" | "ninja" => {
+            // Without a goal the first one runs, which by convention builds everything.
             if words.len() == 1 {
                 return Some(Build);
             }
@@ -627,6 +630,7 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
                 words.iter().skip(1).find(|word| !word.starts_with('-') && !word.contains('='));
             let goal = goal.map_or("all", |word| &**word);
             let kind = if matches!(goal, "all" | "check") {
+                // GNU's coding standards have `make check` run the tests, and `all` build.
                 if goal == "check" { Tests } else { Build }
             } else {
                 of_script(goal)?
@@ -716,6 +720,7 @@ fn changes_files(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
             "restore" => !(has_flag("--staged") || has_flag("-S")) || has_flag("--worktree"),
             // The other modes move the branch and leave the files alone.
             "reset" => ["--hard", "--merge", "--keep"].into_iter().any(has_flag),
+            // These read or drop what is stashed; all others write to the working tree.
             "stash" => !matches!(word(2), "list" | "show" | "drop" | "clear"),
             _ => false,
         },

@@ -48,6 +48,7 @@ pub(super) fn test_result(exit: CheckExit, program: &str, words: &str) -> CheckV
             CheckVerdict::CouldNotRun
         }
         Some(counts) if counts.failures() > 0 => CheckVerdict::Failed(Some(counts)),
+        // All counted tests were skipped or deselected, which is no success.
         Some(counts) if counts.passed == 0 => CheckVerdict::NoneRan(Some(counts)),
         // Something beside the tests failed, such as a limit on coverage.
         // Go prints a line for each package and no summary: a pipe may have cut others away.
@@ -57,6 +58,7 @@ pub(super) fn test_result(exit: CheckExit, program: &str, words: &str) -> CheckV
             CheckVerdict::Unclear
         }
         Some(counts) => CheckVerdict::Passed(Some(counts)),
+        // Before the exit code, which is 0 for some runners even if no test ran.
         None if output.says_none_ran() => CheckVerdict::NoneRan(None),
         None => match exit {
             CheckExit::Zero => CheckVerdict::Passed(None),

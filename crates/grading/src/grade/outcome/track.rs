@@ -138,6 +138,7 @@ impl OutcomeTracker {
             _ if event.role == EventRole::User && event.origin == EventOrigin::Human => {
                 self.add_request(event);
             }
+            // Before the first answer there is nothing that a command could take back.
             _ if event.origin == EventOrigin::Harness && self.has_answered => {
                 if let Some(command) = signal::command_that_takes_back(&event.text) {
                     let (sign, words) = (OutcomeSign::UserReverts, command.to_owned());
@@ -150,6 +151,7 @@ impl OutcomeTracker {
             self.has_answered = true;
             let words = event.text.trim_end();
             if !words.is_empty() {
+                // Chinese and Japanese use a wide question mark.
                 self.turn.has_asked = words.ends_with(['?', '？']);
                 self.turn.was_refused = false;
             }
@@ -173,6 +175,7 @@ impl OutcomeTracker {
                     if self.open_edits.len() < MAX_OPEN {
                         self.open_edits.push((call.id.as_str().to_owned(), path.to_string()));
                     }
+                    // An edit of a file that was there before adds no tests of the agent's own.
                     if is_whole || self.created.has(&path) {
                         self.created.add(&path, arguments, is_whole);
                     }
@@ -181,6 +184,7 @@ impl OutcomeTracker {
                 ToolEffect::Command(command) => {
                     let steps = parse_steps(&command);
                     for step in &steps {
+                        // A here-document, and so the tests in it, is a part of the command.
                         if let CommandStep::Write(paths) = step {
                             for path in paths {
                                 self.created.add(path, &command, true);
@@ -247,6 +251,7 @@ impl OutcomeTracker {
         if text.is_empty() {
             return;
         }
+        // Each message answers what the agent did since the one before.
         let turn = std::mem::take(&mut self.turn);
         let (objection, request) = if self.has_answered {
             signal::classify_objection(text, self.previous.as_ref(), turn)
@@ -403,6 +408,7 @@ impl OutcomeTracker {
         let (result, counts) = match verdict {
             CheckVerdict::Passed(counts) => (RunResult::Passed, counts),
             CheckVerdict::Failed(counts) => {
+                // Without a count, at least one test failed.
                 let failures = counts.map_or(1, |counts| counts.failures());
                 let is_new = fewest.is_some_and(|fewest| fewest < failures);
                 (RunResult::Failed { is_new }, counts)
@@ -622,6 +628,7 @@ impl OutcomeTracker {
                 RunResult::NoneRan | RunResult::CouldNotRun => false,
             })
         };
+        // `None` is below any position, so a failure counts even if nothing has passed.
         last(false) > last(true)
     }
 
@@ -642,6 +649,7 @@ impl OutcomeTracker {
     /// Returns everything that passed since the last change, one entry per sign.
     fn proofs(&self) -> Vec<OutcomeEvidence> {
         let mut proofs: Vec<OutcomeEvidence> = Vec::new();
+        // From the end, so that the latest of each sign is kept.
         let passed = self.runs.iter().rev().filter(|run| run.result == RunResult::Passed);
         for proof in passed.map(CheckRun::evidence) {
             if !proofs.iter().any(|known| known.sign == proof.sign) {

@@ -47,6 +47,7 @@ pub fn grade_reflection(document: &Map<String, Value>, rules: &AgentRules) -> Re
     let summary = reflection.summary.as_deref().unwrap_or_default();
     issues.extend(alignment_issue(reflection.goal.as_deref(), summary, rules));
     issues.extend(length_issue(summary, rules));
+    // In whole hundredths, because 1.0 - 0.1 - 0.2 is not 0.7 in floating point.
     let lost = issues.iter().map(|issue| issue.code.hundredths()).fold(0, u8::saturating_add);
     let hundredths = 100_u8.saturating_sub(lost);
     let score = Score::new(f64::from(hundredths) / 100.0).expect("0 to 100 hundredths");

@@ -351,6 +351,7 @@ pub(super) fn selects_part(words: &[Cow<'_, str>]) -> bool {
         }),
         // The script is the first argument; what follows goes to it.
         "bash" | "sh" | "zsh" => rest.len() > 1,
+        // The script is the first argument and is looked up like a program.
         "php" => selects_part(rest),
         name => match RUNNERS.iter().find(|runner| runner.programs.contains(&name)) {
             Some(runner) => runner.selects_part(rest),

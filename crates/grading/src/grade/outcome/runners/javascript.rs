@@ -76,12 +76,14 @@ fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
         .or_else(|| sum(output.captures(&MOCHA).map(|found| count_words(&found[1]))))
         .or_else(|| {
             sum(output.captures(&JASMINE).map(|found| {
+                // The number of specs includes the failed and the pending ones.
                 let (failed, skipped) = (number(&found, 2), number(&found, 3));
                 let passed = number(&found, 1).saturating_sub(failed + skipped);
                 TestCounts { passed, failed, skipped, ..TestCounts::default() }
             }))
         })
         .or_else(|| {
+            // Karma repeats this line as its tests progress, and the last one has the totals.
             let last = output.captures(&KARMA).last()?;
             let (ran, failed) = (number(&last, 1), number(&last, 3));
             let deselected = number(&last, 2).saturating_sub(ran);
@@ -129,6 +131,7 @@ fn bun(output: &RunnerOutput<'_>) -> Option<TestCounts> {
 fn node(output: &RunnerOutput<'_>) -> Option<TestCounts> {
     sum(output.captures(&NODE).map(|found| {
         let word = match &found[1] {
+            // Node cancels subtests that outlive their parent, and treats them as failures.
             "cancelled" => "failed",
             word => word,
         };

@@ -204,6 +204,7 @@ fn count_words(list: &str) -> TestCounts {
         }
         let Some(count) = last else { continue };
         let kind = match word.trim_end_matches([':', '.']) {
+            // Playwright calls a test flaky that failed first and passed when retried.
             "passed" | "pass" | "xpassed" | "successes" | "succeeded" | "successful" | "flaky"
             | "passing" => &mut counts.passed,
             "failed" | "fail" | "failing" | "failures" | "failure" | "timed" => &mut counts.failed,
@@ -211,6 +212,7 @@ fn count_words(list: &str) -> TestCounts {
             "skipped" | "xfailed" | "todo" | "pending" | "ignored" | "incomplete" | "risky"
             | "skips" | "disabled" => &mut counts.skipped,
             "deselected" | "excluded" => &mut counts.deselected,
+            // The number belongs to the unknown word, and must not go to the next one.
             _ => {
                 last = None;
                 continue;
