@@ -53,6 +53,7 @@ pub fn accept(report: &ReportDocument) -> Result<AcceptedBaseline, AcceptError> 
     if cases.is_empty() {
         return Err(AcceptError::Empty);
     }
+    // By id, so that a baseline that is committed changes only where its cases do.
     cases.sort_by(|a, b| a.id.cmp(&b.id));
     let judge = report.models.judge_identity(&report.prompt_digests, &report.rubric.digest);
     let baseline = Baseline {

@@ -87,6 +87,7 @@ pub fn of_cases(gate: &GateFinding, states_reason: impl Fn(&GatedCase) -> bool) 
     let mut groups: Vec<(String, GatedCase, Vec<&str>)> = Vec::new();
     for case in &gate.cases {
         let reason = case.reason.clone().filter(|_| states_reason(case));
+        // Without the id, cases that changed alike have the same sentence.
         let alike = GatedCase { id: String::new(), reason, ..case.clone() };
         let key = alike.sentence();
         match groups.iter_mut().find(|(known, ..)| *known == key) {

@@ -244,6 +244,7 @@ impl ReusedResults {
             let is_whole = wanted.get(key) == Some(&trials.len());
             if is_whole && trials.iter().all(CaseResult::is_reusable) {
                 trials.sort_by_key(|case| case.repeat);
+                // Files come newest first, so results that are there already are newer.
                 self.trials.entry(key.clone()).or_insert(trials);
             }
         }

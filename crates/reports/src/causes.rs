@@ -93,6 +93,7 @@ impl<'a> CaseFault<'a> {
         if status == CaseStatus::Passed || reason.trim().is_empty() {
             return None;
         }
+        // Each case has a session of its own, whose id would make equal reasons differ.
         let own = reason.replace(session, "");
         let same = VARYING.replace_all(&own, "…").into_owned();
         Some(Self { id, key: (status, same), reason })

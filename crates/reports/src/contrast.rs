@@ -82,6 +82,7 @@ impl Contrast {
         let reference = grounds.reference.as_deref()?;
         // Unlike texts would be one piece missing and one added, which the report shows anyway.
         let found = Self::between(REFERENCE, reference, answer);
+        // A single piece means that both texts are the same.
         (found.likeness() >= ALIKE && found.pieces.len() > 1).then_some(found)
     }
 
@@ -104,6 +105,7 @@ impl Contrast {
             let letters = texts.flat_map(|piece| piece.text.chars());
             letters.filter(|c| !c.is_whitespace()).count() as f64
         };
+        // Doubled, because this text is on both sides.
         let same = 2.0 * count(PieceKind::Same);
         let all = same + count(PieceKind::Missing) + count(PieceKind::Added);
         if all > 0.0 { same / all } else { 0.0 }

@@ -71,6 +71,7 @@ impl FromStr for Week {
 
     fn from_str(text: &str) -> Result<Self, WeekError> {
         let digits = |text: &str, count: usize| {
+            // `parse` by itself would also take a sign.
             let all = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
             all.then(|| text.parse::<i16>().ok()).flatten()
         };

@@ -65,6 +65,7 @@ pub fn detect(
     let mut gaps = tool_errors(&records, settings);
     gaps.extend(low_task_types(&records, settings));
     gaps.extend(repeated_requests(&records, requests, known, settings));
+    // By key among equals, so that the same gaps are cut each time.
     gaps.sort_by(|a, b| (Reverse(a.sessions), &a.key).cmp(&(Reverse(b.sessions), &b.key)));
     gaps.truncate(MAX_GAPS);
     gaps

@@ -143,6 +143,7 @@ fn probe(kind: ReportFileKind, path: &Path) -> Result<PathBuf, CiFileError> {
     };
     let mut probe_name = std::ffi::OsString::from(".");
     probe_name.push(real.file_name().unwrap_or(name));
+    // With the process id, since another run may probe the same folder at the same time.
     probe_name.push(format!(".{}.probe", std::process::id()));
     let probe = real.with_file_name(probe_name);
     file::create_new(&SystemDisk, &probe).and_then(|_| fs::remove_file(&probe)).map_err(refuse)?;

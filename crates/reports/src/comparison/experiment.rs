@@ -175,6 +175,7 @@ impl TreatmentEvidence {
                 silent.control += 1;
             }
         }
+        // Single trials without an answer are results; only an arm without any blocks.
         evidence.silent = Silence {
             control: if has_control { 0 } else { silent.control },
             treatment: if evidence.trials > 0 { 0 } else { silent.treatment },

@@ -126,6 +126,8 @@ async fn run(command: &[String], body: &str) -> Result<(), CommandHookError> {
         // The timeout drops this future, which must end the program too.
         .kill_on_drop(true)
         .spawn()?;
+    // Dropped at the end of this block, so that a program that reads all of its input gets to the
+    // end.
     if let Some(mut stdin) = child.stdin.take() {
         // It is not an error if the program does not read its input.
         let _ = stdin.write_all(body.as_bytes()).await;

@@ -172,6 +172,7 @@ impl SelfGrader {
         scan: Option<&ScanSummary>,
     ) -> Result<WeeklyOutcome, StoreError> {
         let mut report = self.report_of(None, week, scan).await?;
+        // Stored before the alerts go out: a delivery that crashes must not cost the report.
         self.store_report(&report).await?;
         let (delivered, faults) = self.send_alerts(&mut report).await?;
         let stored = self.store.weekly_reports(MAX_REPORTS).await?.items;

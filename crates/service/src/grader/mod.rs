@@ -273,6 +273,7 @@ impl SelfGrader {
         if let FileSelection::QuietSince(moment) = which {
             files.retain(|file| i128::from(file.modified_ns) < moment.as_nanosecond());
         }
+        // Newest first, since `Latest` takes files from the front until it has enough.
         files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
         let wanted = match which {
             FileSelection::Latest(n) => n,
@@ -357,6 +358,7 @@ impl SelfGrader {
                 }
             }
             let lost = self.store.save(&batch).await?;
+            // A grade of an earlier scan may have lost too, which this one has not counted.
             for earlier in lost.iter().filter(|lost| graded.contains(&lost.file)) {
                 scan.remove_lost_grade(earlier);
             }
@@ -393,6 +395,7 @@ impl ScanSummary {
         let mut kept: Vec<GradeRecord> = grades.into_iter().filter(is_kept).collect();
         let all_lost = had_grades && kept.is_empty();
         kept.retain(|grade| wanted.matches(grade));
+        // Counted before the list is cut to its maximum.
         self.sessions += kept.len() as u64;
         kept.truncate(Self::MAX_GRADES.saturating_sub(self.grades.len()));
         self.grades.append(&mut kept);

@@ -228,6 +228,7 @@ impl SkillGenerator {
         let rendered = render_prompt(&self.library, gap, &schema, &nonce)?;
         let schema = ReplySchema { name: "skill_draft", schema };
         // A new seed each time, so that another attempt yields another draft.
+        // Of 53 bits, because readers of JSON round larger integers.
         let seed = rand::rng().random::<u64>() >> 11;
         let sampling = SamplingParameters { temperature: self.temperature, max_tokens, seed };
         let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)

@@ -85,6 +85,7 @@ pub(super) fn start_threads(mut task: ScanTask) -> mpsc::Receiver<ExaminedFile> 
         let (task, next, sender) = (task.clone(), next.clone(), sender.clone());
         // A separate thread, because the reader of database files has its own tokio runtime.
         std::thread::spawn(move || {
+            // Relaxed: only the number matters, and the files do not change any more.
             while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed))
                 && !sender.is_closed()
             {

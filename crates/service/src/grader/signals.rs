@@ -84,6 +84,7 @@ pub fn scan_signals(options: &GraderOptions) -> SignalScan {
         scan.problems.push(problem.into());
     });
     files.retain(|file| file.may_contain_session_since(options.since));
+    // Newest first, so that the newest messages are those within the limit.
     files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
 
     let mut sessions: Vec<SessionSignals> = Vec::new();
@@ -167,6 +168,7 @@ impl SessionSink for SignalCollector<'_> {
         self.current.counts.count(&signals);
         if signals.has_any() && self.current.found.len() < SignalScan::MAX_FOUND {
             self.current.found.push(SignalMessage {
+                // The head with the id comes at the end of the session.
                 session_id: String::new(),
                 agent: String::new(),
                 file: self.file.to_owned(),

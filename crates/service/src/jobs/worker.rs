@@ -257,6 +257,7 @@ impl GradingRunner {
         let result = if is_there {
             Ok("graded before")
         } else {
+            // No `?` here: a failed grading has to release its claim, too.
             let graded = grader.grade(session_id, &found.session_file).await;
             graded.map(|_| "graded").map_err(GradingError::from)
         };

@@ -291,11 +291,13 @@ impl SkillUseCollector {
             let folder = folder.rsplit(['/', '\\']).next().unwrap_or_default();
             // Calls and commands may include the plugin name: `plugin:skill`.
             let is_it = |name: &str| name.rsplit(':').next() == Some(folder);
+            // The text of a skill that the model called with its tool is no second use.
             let called = self.open.iter_mut().find(|open| !open.has_text && is_it(&open.skill));
             if let Some(called) = called {
                 called.has_text = true;
                 return;
             }
+            // The command may name the plugin too, which the folder does not.
             let command = self.command.take().filter(|command| is_it(command));
             self.start_use(command.as_deref().unwrap_or(folder), event, None);
         } else {
@@ -310,6 +312,7 @@ impl SkillUseCollector {
         let text = clip(text, MAX_MESSAGE);
         let previous = self.last_message.replace(text.clone());
         let waiting = mem::take(&mut self.open).into_iter();
+        // A message before the agent continued cannot be about the use.
         let (answered, open): (Vec<_>, Vec<_>) = waiting.partition(|open| open.turns > 0);
         self.open = open;
         let last = answered.len().saturating_sub(1);
@@ -334,6 +337,7 @@ impl OpenUse {
         if self.broken && status == ExecutionStatus::Success {
             status = ExecutionStatus::Error;
         }
+        // A clock that was set back makes the difference negative, which no `u32` holds.
         let milliseconds = self
             .at
             .zip(self.last)
@@ -365,6 +369,7 @@ impl SessionSink for SkillUseCollector {
             if event.mark == Some(EventMark::ApiError) {
                 open.broken = true;
             } else if event.role == EventRole::Assistant {
+                // After an answer, the error of the provider was overcome by a retry.
                 open.broken = false;
                 // Several events can belong to one model call.
                 open.turns += u32::from(!event.continues);
@@ -409,6 +414,7 @@ fn used_skill(call: &ToolCall<'_>) -> Option<String> {
         return None;
     }
     let input: SkillInput = serde_json::from_str(&call.arguments).ok()?;
+    // With a path, Hermes reads one more file of the skill.
     if tool == "skill_view" && input.file_path.is_some_and(|path| !path.is_empty()) {
         return None;
     }
