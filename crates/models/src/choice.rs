@@ -35,6 +35,7 @@ pub enum YesNoAnswer {
 impl YesNoAnswer {
     /// Parses a token's text: a word of either list, or a prefix of `yes` or `no`.
     pub fn from_token(text: &str) -> Option<Self> {
+        // SentencePiece writes the space before a word as `▁`.
         let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
         // Everything starts with the empty word, and no word of the lists has more than 12 bytes.
         if word.is_empty() || word.len() > 12 {
@@ -247,6 +248,7 @@ impl DecisionProtocol {
         reply: &Value,
         count: usize,
     ) -> Result<Vec<DecisionAnswer>, DecisionError> {
+        // Answers about a part of the state would be answers to another question.
         if is_truncated(reply) {
             return Err(DecisionError::Truncated);
         }

@@ -181,6 +181,7 @@ impl ReplyValidator {
         // Some servers put the error into a choice or its message.
         let choices = choices.into_iter().flatten();
         let messages = choices.clone().filter_map(|choice| choice.get("message"));
+        // Ollama's reply has its message at the top and no choices.
         let mut parts =
             std::iter::once(reply).chain(reply.get("message")).chain(choices).chain(messages);
         let Some(part) = parts.find(|part| part.get("error").is_some_and(is_error_value)) else {

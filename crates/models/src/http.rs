@@ -168,6 +168,7 @@ impl HttpEndpoint {
         let mut request = request.build().map_err(|error| self.transport_error(&error))?;
         let mut redirects = 0;
         let mut response = loop {
+            // `execute` consumes the request, which a redirect needs once more.
             let again = request.try_clone();
             let origin = request.url().clone();
             let response = tokio::time::timeout(self.first_byte, self.client.execute(request))

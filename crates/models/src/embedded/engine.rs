@@ -357,6 +357,7 @@ impl<'model> InferenceEngine<'model> {
             // cached.
             _ => (self.free_lane(), 0),
         };
+        // The first lane is the one in use; the others stay in the order of their last use.
         let lane = self.lanes.remove(at);
         self.lanes.insert(0, lane);
         same
@@ -402,6 +403,7 @@ impl<'model> InferenceEngine<'model> {
         keep: StateLifetime,
         interrupt: &CallInterrupt,
     ) -> Result<(), ModelError> {
+        // Before the context changes: after an error, the lane must not claim what it has lost.
         self.lane().segments.clear();
         self.clear_context()?;
         if prefix.is_empty() {

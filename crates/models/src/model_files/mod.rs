@@ -255,6 +255,7 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<LocatedWeigh
         return existing_file(Path::new(name), "the model's name is");
     }
     let stem = name.strip_suffix(".gguf").unwrap_or(name);
+    // Only with its extension: a file that happens to have a model's name must not stand in for it.
     if stem != name && Path::new(name).is_file() {
         return Ok(LocatedWeights::File(PathBuf::from(name)));
     }

@@ -543,6 +543,7 @@ async fn run_python(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
+        // A cancelled download drops this future and must not leave pip running.
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| {
