@@ -355,6 +355,7 @@ impl TryFrom<Value> for CommandRunCheck {
             return Err(CheckValueError::CommandShape);
         }
         let CommandRunFields { matches, min, max } = serde_json::from_value(value)?;
+        // Without bounds, one run is enough.
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         Ok(Self { matches, bounds: CountBounds::new(min, max)? })
     }

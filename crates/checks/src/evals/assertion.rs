@@ -122,6 +122,7 @@ pub(super) fn read(value: &Value, wanted: bool, found: &mut ParsedAssertions) {
                 found.pointer = format!("{around}/{at}");
                 read(item, wanted, found);
             }
+            // Demands after the list are again at the place of the list.
             found.pointer = around;
         }
         Value::Object(members) => {

@@ -157,6 +157,7 @@ fn reading(call: &ObservedToolCall, path: &str) -> FileReading {
     let tool = call.name.to_lowercase();
     let arguments = &call.arguments;
     match shell_call(call) {
+        // The path of a check has `/`, and on Windows the line may have `\`.
         ShellCall::Runs(line) => return line_reading(&line.replace('\\', "/"), path),
         ShellCall::Unseen => return FileReading::Unclear,
         ShellCall::Other => {}
@@ -280,6 +281,7 @@ fn shell_call(call: &ObservedToolCall) -> ShellCall {
     {
         return ShellCall::Runs(title.trim_matches('`').to_owned());
     }
+    // Editing tools have a key `command` as well, beside the path of a file.
     let has_path = ["path", "file_path"].iter().any(|key| arguments.get(*key).is_some());
     if is_about_other || !is_shell && has_path {
         return ShellCall::Other;

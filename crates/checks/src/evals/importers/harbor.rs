@@ -148,6 +148,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     for (path, content) in tests {
         run.extend([path, content]);
     }
+    // A command of a check may run for an hour at most.
     let check = json!({"command": {"run": run, "timeout_seconds": timeout.clamp(1.0, 3_600.0),
         "undecided_exit": NO_REWARD}});
     case.demands.push(CaseDemand::typed("tests/test.sh gives a reward of 1", &check));

@@ -92,6 +92,7 @@ fn read_eval(
         return Err(format!("it puts {count} examples of another file before each request"));
     }
     let path = arguments.text("samples_jsonl").ok_or("it names no samples")?;
+    // The registry keeps samples in `data`, beside the folder of this file.
     let place = reader.lookup.find_in_repository(&format!("../data/{path}"));
     let place = place.ok_or_else(|| {
         let path = terminal(path, 200);
@@ -134,6 +135,7 @@ fn grader(class: &str, arguments: &Fields<'_>) -> Result<SampleGrader, String> {
             let ignores = arguments.get("ignore_case").and_then(Value::as_bool);
             SampleGrader::Includes { ignores_case: ignores == Some(true) }
         }
+        // It compares normalised texts, for which there is no check.
         "FuzzyMatch" => SampleGrader::Agrees,
         "JsonMatch" => SampleGrader::JsonMatch,
         "JsonValidator" => SampleGrader::JsonValidator,

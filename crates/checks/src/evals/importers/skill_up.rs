@@ -245,6 +245,7 @@ fn read_context(
 fn read_expect(expect: &Fields<'_>, case: &mut EvalCase, reader: &mut CaseReader<'_>) {
     let keys = ["must_contain", "must_not_contain", "files_exist", "files_not_exist"];
     case.demands.extend(not_texts(expect, &keys));
+    // `expect` has no list of alternatives, which `""` stands for.
     for (text, check) in texts_demanded(expect, ["must_contain", "", "must_not_contain"]) {
         case.demands.push(CaseDemand::typed(&text, &check));
     }

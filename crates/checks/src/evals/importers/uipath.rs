@@ -403,6 +403,7 @@ fn json_check(
     }
     let assertions = fields.list("assertions");
     all_needed(&[assertions.len()], threshold)?;
+    // The file has to be JSON even if no assertion looks into it.
     let mut checks = vec![json!({"file_data": {"path": path, "format": "json"}})];
     for assertion in assertions {
         let assertion = assertion.ok_or("an assertion is not a mapping")?;
