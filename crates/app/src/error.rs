@@ -137,6 +137,7 @@ impl From<QualityError> for AppError {
             fault => {
                 let hint = lasting.then_some("`selftest doctor` looks at the models");
                 let mut failure = Self::setup(anyhow::Error::new(fault)).hint(hint);
+                // Only this session has no grade; another one may get one with the same set-up.
                 if !lasting {
                     failure.kind = AppErrorKind::Undecided;
                 }

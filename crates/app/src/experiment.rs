@@ -111,7 +111,9 @@ impl Experiment<'_> {
         setup.read_named_files(&mut plan)?;
         let mut digests = digests_of_settings(&resolved.config, &plan);
         digests.insert("the skill".to_owned(), skill.digest());
+        // Compared before models are found, which may take long, and again with their digests.
         check(&starts, &digests)?;
+        // Opened before the first call, so that no trial is run whose report cannot be written.
         let open = |id: &RunId| report_files(project, resolved, id, is_resumed);
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
         if let Some(program) = resolved.config.sut.program() {
@@ -261,6 +263,7 @@ impl ArmReporting {
         project: &Project,
         faults: &mut Vec<String>,
     ) -> Result<ReportDocument, AppError> {
+        // Joining a thread blocks, so the runtime has to move its other tasks away.
         faults.extend(tokio::task::block_in_place(|| self.observer_thread.finish()));
         tokio::task::block_in_place(|| self.journal.close());
         if let Some(fault) = self.journal.fault() {

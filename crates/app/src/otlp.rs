@@ -88,6 +88,7 @@ impl OtlpCollector {
             }
             match post(&client, &self.address(path), body).await {
                 Ok(()) => {}
+                // Each further request would wait for the same server in vain.
                 Err(DeliveryError::Gone(why)) => {
                     faults.push(why);
                     break;
