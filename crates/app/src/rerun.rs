@@ -178,6 +178,7 @@ pub(crate) async fn rejudge(
     let mut digests = digests_of_settings(&resolved.config, &plan);
     start.check(&digests)?;
     let run_id = earlier.run_id();
+    // Opened before the judge is asked: a run whose results cannot be kept must cost nothing.
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;

@@ -165,6 +165,7 @@ impl SkillTestState {
     fn write(&self) -> Result<(), AppError> {
         let text = serde_json::to_string_pretty(&self.stored).unwrap_or_default();
         let folder = self.file.parent().map_or(Ok(()), std::fs::create_dir_all);
+        // Replaced in one step: a test killed while it writes still finds its earlier state.
         folder.and_then(|()| replace(&self.file, WRITER, &text)).map_err(|error| {
             AppError::setup(anyhow!("cannot write {}: {error}", self.file.display()))
                 .hint(Some("set reports.json_folder to a folder that you can write to"))
