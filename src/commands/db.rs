@@ -84,6 +84,8 @@ async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), AppError> 
         }
         BackupOutcome::ByServer { address, schema } => {
             let error = anyhow!("{address} is copied by PostgreSQL's own program");
+            // Nothing escapes a `'` between quotation marks of a shell, so they end before it and
+            // begin again behind it.
             let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
             let command = format!(
                 "pg_dump --format=custom --schema={} --file={} --dbname={}",
@@ -102,6 +104,8 @@ async fn export(store: &Store, output: Option<&Path>) -> Result<(), AppError> {
         None => Box::new(std::io::stdout().lock()),
         Some(file) => {
             let mut options = OpenOptions::new();
+            // Never over another file, and for nobody else to read: it holds what people and agents
+            // said.
             options.write(true).create_new(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -116,10 +120,13 @@ async fn export(store: &Store, output: Option<&Path>) -> Result<(), AppError> {
     let exported = store
         .export(|table, row| {
             let line = format!("{}\n", json!({ "table": table, "row": row }));
+            // In the log of a CI system, a line of a session could be taken for one of its
+            // commands.
             let line = if output.is_none() { printable_line(&line) } else { line.into() };
             lines.write_all(line.as_bytes())
         })
         .await?;
+    // A writer that is dropped flushes too, but nobody learns of its errors.
     let written = exported.and_then(|rows| lines.flush().map(|()| rows));
     match written {
         Ok(rows) => {

@@ -330,6 +330,7 @@ impl LoginAttempts {
         let client = client_network(client);
         let failures = {
             let mut clients = self.lock();
+            // Pending responses keep their entry: their end lowers the count in it.
             clients.retain(|_, known| known.pending > 0 || known.last.elapsed() < FORGET_AFTER);
             // Rejected unchecked: otherwise parallel requests would bypass the delay.
             if clients.get(&client).is_some_and(|known| known.pending >= MAX_WAITING) {

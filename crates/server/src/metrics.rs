@@ -81,6 +81,7 @@ async fn render_metrics(
     text.queue(app.queue.counts().await?, app.queue.workers().await?);
     text.skills(&app.skills.counts());
     text.family("selftest_http_requests_total", "counter", "Requests to this server.");
+    // Copied, so that no request waits to be counted while the text is written.
     let requests = counters.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for ((method, route, status), count) in requests {
         let labels = [("method", method), ("route", &route), ("status", &status.to_string())];

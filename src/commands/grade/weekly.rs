@@ -187,6 +187,7 @@ async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Re
         }
         print(&grades::line(grade))?;
     }
+    // Alerts are computed from grades, so that a look without a new one can raise none.
     if scan.grades.is_empty() {
         return Ok(());
     }
@@ -195,6 +196,7 @@ async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Re
         eprint(&format!("warning: {fault}\n"));
     }
     let report = &outcome.report;
+    // By week too: in the next one, the same measure may raise an alert anew.
     let is_shown = |alert: &Alert| shown.alerts.contains(&(report.week, alert.metric));
     let new: Vec<&Alert> = report.alerts.raised().filter(|alert| !is_shown(alert)).collect();
     shown.alerts.extend(new.iter().map(|alert| (report.week, alert.metric)));

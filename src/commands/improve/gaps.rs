@@ -82,6 +82,7 @@ pub(super) async fn execute(
                 }
                 grader.detect_gaps(&settings, now).await
             };
+            // Looked at only after the database is closed, so that it is closed after an error too.
             let detected = detected.await;
             grader.store().clone().close().await;
             show_detected(&detected?, &roots, store.json)

@@ -125,6 +125,7 @@ async fn route(
     let settings = project.load(Vec::new())?.config.routing;
     let opened = Store::open(&database(&project, &store.database)).await?;
     let now = selftest_clock::now();
+    // Errors wait until the database is closed.
     let found = routing(&opened, &settings, task_type, agent, now).await;
     let seen = type_evidence(&opened, &settings, task_type, agent, now).await;
     opened.close().await;

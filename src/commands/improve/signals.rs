@@ -95,6 +95,7 @@ pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exi
 
 fn read_stdin() -> Result<String, AppError> {
     let mut bytes = Vec::new();
+    // One byte more, to tell a message of the greatest length from a longer one.
     std::io::stdin()
         .lock()
         .take(MAX_INPUT_BYTES + 1)

@@ -116,6 +116,7 @@ impl FoundCommand {
             return None;
         }
         silence_package_manager(&mut words);
+        // Asked in this order, so that the example goes also from a program that is fed by a pipe.
         let request = if take_request(&mut words) && !is_fed {
             RequestBy::Argument
         } else {

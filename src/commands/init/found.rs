@@ -293,6 +293,7 @@ impl Found {
                 self.refused.push(why);
             }
         }
+        // A stable sort: of equals, the one from the better text stays first.
         self.commands.sort_by_key(|command| std::cmp::Reverse(command.rank()));
         self.commands.truncate(MAX_COMMANDS);
     }

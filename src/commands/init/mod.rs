@@ -97,6 +97,7 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
         lines += &format!("note   {line}\n");
     }
     print(&lines)?;
+    // What cannot be tried here is not held to be broken.
     let mut answers_hello = true;
     if is_own && answers.target.can_be_greeted(&project.environment) {
         answers_hello = say_hello(&project, &folder, &found, &mut answers).await?;
@@ -297,6 +298,7 @@ impl Destination<'_> {
     /// Adds those of the lines that a file does not have, without touching the others.
     fn add_lines(&self, path: &str, lines: &[&str]) -> io::Result<Written> {
         let path = self.prepared(path)?;
+        // Of the name itself: a link could lead out of the project.
         let text = match path.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),

@@ -162,6 +162,7 @@ fn addresses(document: &Value) -> (String, Option<String>) {
         if host == "localhost" || host == "127.0.0.1" {
             return (url.trim_end_matches('/').to_owned(), None);
         }
+        // A relative address names no other server.
         if url.starts_with("http") {
             elsewhere.get_or_insert(url);
         }
@@ -181,6 +182,7 @@ fn poll_item<'a>(paths: &'a Map<String, Value>, submit: &str) -> Option<(String,
         let rest = path.strip_prefix(submit.trim_end_matches('/'))?.strip_prefix("/{")?;
         let name = rest.strip_suffix('}')?;
         let plain = !name.contains(['/', '{', '}']) && is_plain(path);
+        // Whatever the description calls the parameter, the configuration has one name for it.
         let poll = || format!("{}/{{task_id}}", submit.trim_end_matches('/'));
         plain.then(|| (poll(), item))
     })

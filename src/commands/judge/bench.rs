@@ -128,6 +128,7 @@ impl<'a> JudgeBench<'a> {
         let mut documents = Vec::new();
         for name in names {
             let model = locator.model(&name, &*fetch).await?;
+            // A model that cannot be used fails here, and not once for each answer.
             model.check().await?;
             for (report, answers) in self.measure(&model, args).await? {
                 if args.json {

@@ -149,6 +149,7 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, AppErro
         return Ok(args.runs.clone());
     }
     let folder = json_folder.join(LABELS_FOLDER);
+    // The folder comes with the first label.
     let entries = match std::fs::read_dir(&folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|error| {
@@ -156,6 +157,8 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, AppErro
         })?,
     };
     let names = entries.filter_map(|entry| {
+        // Earlier calibrations lie beside the labels, and files that are still being written have a
+        // dot.
         let name = entry.ok()?.file_name().into_string().ok()?;
         name.strip_suffix(".json")
             .filter(|_| {

@@ -78,6 +78,7 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, App
                 .labels
                 .iter()
                 .filter_map(|label| {
+                    // Labels of other answers were refused above, so that none is passed over.
                     let answer = answers.iter().find(|answer| answer.case == label.case)?;
                     Some((answer, label.label))
                 })

@@ -73,6 +73,7 @@ pub(super) async fn from_file(
     let shown = file.display();
     let text = read_bounded_text(&project.path(file), session_label::MAX_FILE)
         .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
+    // Before it is parsed: tasks and notes of the file are kept in the database.
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     let labels = read_labels(&redactor.apply(&text), least_reward, selftest_clock::now())
         .map_err(|why| AppError::usage(anyhow!("{shown}: {why}")))?;

@@ -65,6 +65,7 @@ impl SessionSink for Counter {
 
     fn end(&mut self, head: SessionHead) {
         let this = std::mem::take(self);
+        // These two are of the whole file, all counts of one session.
         (self.rows, self.file) = (this.rows, this.file);
         self.rows.push(Row {
             head,

@@ -340,6 +340,7 @@ impl NamedSession {
         if !self.name.is_empty() && self.path.exists() {
             return in_file(&self.name, &self.path, part);
         }
+        // A graded file that no longer holds the session is passed over: a copy of it may.
         if let Some((id, file)) = &self.graded
             && let Some(SessionFile { source, .. }) = find(std::slice::from_ref(file)).pop()
             && let Ok(mut sessions) = read(&source, SessionCollector::with_id(id), part)

@@ -53,6 +53,7 @@ pub(super) async fn search(
     let (roots, redactor) = (options.sources.clone(), options.redactor.clone());
     let grader = SelfGrader::open(&address, options).await?;
     let store = grader.store().clone();
+    // In a block of its own, so that the database is closed after an error too.
     let done = async {
         let mut bar = ScanBar::new(&project.environment);
         let scan = grader.grade_new_sessions(&mut bar).await?;

@@ -200,6 +200,7 @@ fn own_suite(path: &Path) -> Option<Result<Suite, ConfigErrors>> {
     if !["yaml", "yml"].contains(&extension) {
         return None;
     }
+    // A file that cannot be read is left to the other reader, which says why.
     let text = read_bounded_text(path, MAX_SUITE).ok()?;
     let is_ours = config::suite::is_selftest_suite(path);
     is_ours.then(|| config::suite::parse(path, text))

@@ -32,6 +32,7 @@ pub(super) struct ProposedChecks {
 /// Proposes a check for each sentence of a file that stands in it as JSON. `file` is what was read from
 /// it.
 pub(super) fn propose(path: &Path, file: &EvalsFile) -> ProposedChecks {
+    // It was read a moment ago; if it is gone now, nothing is proposed in it.
     let text = fs::read_to_string(path).unwrap_or_default();
     let is_json = path.extension().is_some_and(|end| end == "json");
     let demands = file.cases.iter().flat_map(|case| &case.demands);
@@ -72,6 +73,7 @@ fn replaced(text: &str, places: &[SentencePlace], wanted: &[(&str, Check)]) -> (
             .zip(&is_open)
             .position(|(place, open)| *open && place.sentence.trim() == *sentence);
         if let Some(at) = at {
+            // The same sentence may stand in several cases, each with a place of its own.
             is_open[at] = false;
             chosen.push((&places[at], check));
         }

@@ -207,6 +207,7 @@ fn document(paths: OpenApi, needs_token: bool) -> Value {
     }
     let schemas = &mut api["components"]["schemas"];
     let mut report = document::schema();
+    // A schema names its dialect at its root only, and here it is a part of another document.
     if let Some(report) = report.as_object_mut() {
         report.remove("$schema");
     }

@@ -220,6 +220,7 @@ pub(super) async fn of_session(
 ) -> Result<Json<SessionGrades>, Problem> {
     let rules = app.store.grade(&id).await?;
     let models = app.store.session_quality_grades(&id).await?.items;
+    // A session can have grades of either kind alone.
     if rules.is_none() && models.is_empty() {
         return Err(unknown_session());
     }

@@ -160,6 +160,7 @@ fn answer(runs: &RunArchive, report: &ReportDocument) -> RunReport {
         if shown == 0 || fits(&answer) {
             return answer;
         }
+        // Even with the shortest quotes the cases are too many.
         shown /= 2;
     }
 }
@@ -171,6 +172,7 @@ fn build_report(
     quoting: QuoteLimit,
 ) -> RunReport {
     let mut cases: Vec<&CaseDocument> = report.cases.iter().collect();
+    // Those that passed come last, so that a list that has to be cut loses them first.
     cases.sort_by_key(|case| case.status == CaseStatus::Passed);
     let quoted = |texts: &[String]| {
         texts.iter().take(MAX_LISTED).map(|text| quoting.quote(text)).collect::<Vec<_>>()

@@ -132,6 +132,7 @@ pub(super) async fn show(
         if limit == 1 || fits_in(&answer, SHORT_ANSWER) {
             return Ok(answer);
         }
+        // Searched again with fewer, so that the cursor continues after the last session shown.
         limit /= 2;
     }
 }
@@ -252,6 +253,7 @@ pub(super) async fn show_worst(
         if limit == 1 || fits_in(&answer, SHORT_ANSWER) {
             return Ok(answer);
         }
+        // Read again with fewer, so that the cursor continues after the last session shown.
         limit /= 2;
     }
 }

@@ -138,6 +138,7 @@ impl SessionMatch {
 
 /// Finds the session with this id or unambiguous prefix.
 pub(super) async fn find(store: &Store, wanted: &str) -> Result<SessionMatch, ToolError> {
+    // Every id begins with an empty text.
     if wanted.is_empty() {
         return Err(ToolError(
             "session_id is empty: give an id or the beginning of one".to_owned(),
@@ -222,6 +223,7 @@ fn answer(
             errors_recovered: grade.errors_recovered,
         }
     });
+    // Kept in the order in which they were made: the newest are at the end.
     let newest = &made[made.len().saturating_sub(MAX_LISTED)..];
     let explained = models.iter().take(MAX_LISTED).map(|grade| ExplainedGrade {
         grade: ModelGrade::of(grade, quoting),

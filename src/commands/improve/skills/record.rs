@@ -92,6 +92,7 @@ async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit
         session_id: told.session.clone(),
         execution_status: status,
         user_edited_output: told.edited,
+        // These two follow from the user's next message, which is recorded by itself.
         user_sent_thank_you: false,
         user_repeated_request: false,
         conversation_turns: told.turns,
