@@ -135,6 +135,7 @@ pub fn case_sources(
             if path.is_file() {
                 CaseSources::new(from_root(&path, root), suite::case_lines(&path))
             } else {
+                // A folder of skills has a file for each of them, and none that stands for all.
                 CaseSources::default()
             }
         }

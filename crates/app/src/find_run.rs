@@ -44,6 +44,7 @@ pub(crate) fn changed_models(
     models: &RunModels,
 ) -> Vec<String> {
     let runs = RunArchive::new(project.report_folders(resolved).0);
+    // Only for a remark: a folder that cannot be read leaves it out.
     let files = runs.files().unwrap_or_default();
     let last = latest(&runs, &files).and_then(|file| runs.entry(file));
     let Some(last) = last else { return Vec::new() };

@@ -157,6 +157,7 @@ impl SelfTestBuilder<'_> {
             return Err(AppError::usage(anyhow!("--allow-commands {name} needs --suite")));
         }
         let mut all = settings.flags();
+        // After the settings, so that they win where both set a key.
         all.extend(flags);
         let resolved = project.load(all)?;
         let cases_of = settings.rerun_failed.then(|| CasesOf::NotPassed(LATEST.to_owned()));

@@ -188,6 +188,7 @@ impl RunSettings {
         set("/generator/model", "--generator-model", text(&self.generator_model));
         set("/judge/model", "--judge-model", text(&self.trials.judge_model));
         set("/sut/chat/model", "--sut-model", text(&self.trials.sut_model));
+        // The whole section: a second adapter beside that of the file would be an error.
         let program = |run| json!({ "command": { "run": run, "protocol": "text" } });
         set("/sut", "--sut", self.trials.sut.as_ref().map(program));
         // Who is named on the command line judges alone.
@@ -212,6 +213,7 @@ impl RunSettings {
         set("/baseline", "--baseline", self.gate.baseline.as_ref().map(|path| json!(path)));
         set("/confirm", "--confirm", self.gate.confirm.map(|value| json!(value)));
         set("/timeout_seconds", "--timeout", self.trials.timeout.map(|value| json!(value)));
+        // Cases that run at once call their models at once, too.
         set("/concurrency", "--concurrency", self.trials.concurrency.map(|value| json!(value)));
         set(
             "/models/concurrency",

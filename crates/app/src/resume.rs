@@ -116,6 +116,7 @@ async fn continue_experiment(
     let resolved = project.load(request.flags.clone())?;
     let mut experiment = experiment.clone();
     experiment.json |= json;
+    // It changes no result, so that each start may say it anew.
     experiment.settings.trials.concurrency =
         settings.trials.concurrency.or(experiment.settings.trials.concurrency);
     let parts = find_parts(project, &experiment.settings, experiment.drafted.as_deref())?;

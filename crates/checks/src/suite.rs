@@ -219,7 +219,9 @@ fn expected_status(checks: &mut Vec<Check>) -> TaskStatus {
         CheckKind::Status(status) => Some(status),
         _ => None,
     });
+    // The status becomes that of the scenario, and would otherwise be decided twice.
     checks.retain(|check| !matches!(check.kind, CheckKind::Status(_)));
+    // An answer that has to ask something waits for a reply.
     let asks = |check: &Check| matches!(check.kind, CheckKind::Questions(bounds) if bounds.limits().0.unwrap_or(0) > 0);
     stated.unwrap_or(if checks.iter().any(asks) {
         TaskStatus::AwaitingResponse

@@ -213,5 +213,6 @@ fn span(file: &YamlDocument, pointer: &str, at_key: bool) -> Option<ByteSpan> {
         return Some(if use_key { key.clone().unwrap_or(value.clone()) } else { value.clone() });
     }
     let (parent, _) = pointer.rsplit_once('/')?;
+    // At its key: the mapping itself may cover most of the file.
     span(file, parent, true)
 }

@@ -88,6 +88,7 @@ impl Environment {
         // A provider's key is secret under any name.
         let keys = ModelName::key_variables().filter_map(text);
         secrets.extend(keys.flat_map(|key| known::secrets_in_setting("key", &key)));
+        // By no-color.org any value but an empty one switches colours off, even `0`.
         let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
         let secret_values = Vec::new();
         let mut environment = Self { variables, settings, models, ci, no_color, secret_values };
@@ -164,6 +165,7 @@ fn of_project(folder: &Path) -> Vec<PathBuf> {
     };
     let named = items.filter(|item| item.file_name().to_str().is_some_and(is_one));
     let mut files: Vec<PathBuf> = named.map(|item| item.path()).collect();
+    // Before the cut: folders are listed in no order, and the same files should be read each time.
     files.sort_unstable();
     files.truncate(MAX_FILES);
     files

@@ -32,6 +32,7 @@ pub(super) fn kind(node: &Value) -> ValueKind {
         Some("string") => ValueKind::Text,
         Some("array") => ValueKind::List,
         Some("object") => ValueKind::Mapping,
+        // Words that have a description each are constants in `oneOf`, which has no type.
         _ if !words(node).is_empty() => ValueKind::Text,
         _ => ValueKind::Anything,
     }

@@ -116,6 +116,7 @@ fn parse_value(text: &str, pointer: &str) -> Result<Value, VariableValueError> {
     let trimmed = text.trim();
     let value = match shape::kind(node) {
         ValueKind::Integer => trimmed.parse::<i64>().ok().map(Value::from),
+        // Rust reads `inf` and `NaN` too. JSON has neither, and `from_f64` refuses them.
         ValueKind::Number => trimmed
             .parse::<f64>()
             .ok()

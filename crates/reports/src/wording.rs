@@ -42,6 +42,7 @@ pub fn interval(summary: &RunSummary) -> Option<String> {
 /// Describes how many cases have no verdict and how many were not run, if any.
 pub fn undecided(summary: &RunSummary) -> Vec<String> {
     let not_run = summary.count(CaseStatus::NotRun) + summary.count(CaseStatus::Skipped);
+    // The summary counts cases that were not run among those without a verdict.
     let unscored = summary.unscored.saturating_sub(not_run);
     let flaky = summary.count(CaseStatus::Flaky);
     let words = [

@@ -71,6 +71,7 @@ impl IndexObserver for () {
 impl SearchIndex {
     /// Creates an index on that database; texts are redacted first.
     pub fn new(store: Store, redactor: Redactor) -> Self {
+        // Another process, perhaps on another machine, may have the same number.
         let holder = format!("{}-{:x}", std::process::id(), rand::random::<u64>());
         Self { store, redactor, holder }
     }

@@ -232,6 +232,7 @@ fn outputs(service: Service, environment: &Environment, told: Outputs) -> Result
         let _ = writeln!(text, "{name}={}", selftest_text::one_line(&value, 1_000));
     }
     let written = OpenOptions::new()
+        // Other programs of the step may have written to it.
         .append(true)
         .create(true)
         .open(path)

@@ -108,6 +108,7 @@ impl SourceText {
     /// Records that a key is not carried over.
     pub(super) fn leave_out(&self, pointer: &str) {
         let mut unread = self.unread.borrow_mut();
+        // All items of a list share an entry, so that one warning names the lines of all.
         let places = unread.entry(without_numbers(pointer)).or_default();
         if places.len() < MAX_PLACES {
             places.push(pointer.to_owned());

@@ -271,6 +271,7 @@ pub fn unique_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
     let plain: String = plain.chars().take(MAX_ID - 6).collect();
     let numbered = (2..).map(|number| format!("{plain}-{number}"));
     let id = std::iter::once(plain.clone()).chain(numbered).find(|id| !taken.contains(id));
+    // The numbers have no end, so that one of them is always free.
     let id = id.unwrap_or(plain);
     taken.insert(id.clone());
     id

@@ -231,12 +231,15 @@ pub(super) fn number_pattern(number: &str) -> String {
     let (whole, rest) = plain.split_once('.').unwrap_or((&plain, ""));
     let mut digits = String::new();
     for (at, digit) in whole.char_indices() {
+        // `1234` may be written as `1,234`.
         if at > 0 && (whole.len() - at) % 3 == 0 {
             digits.push_str(",?");
         }
         digits.push(digit);
     }
+    // `5` may be written as `5.0`, and `1.5` as `1.50`.
     let fraction = if rest.is_empty() { "(?:\\.0+)?".to_owned() } else { format!("\\.{rest}0*") };
+    // A point behind the number may end a sentence, but begin no fraction.
     format!("(?:^|[^0-9.,]){digits}{fraction}(?:$|[^0-9.,]|[.,](?:$|[^0-9]))")
 }
 

@@ -251,6 +251,7 @@ pub struct WeekCount {
 
 /// Returns the first day of the trend whose last week contains `today`.
 pub fn first_day(today: Date) -> Date {
+    // The week of today is one of them.
     monday(today).saturating_sub((7 * (WEEKS - 1)).days())
 }
 

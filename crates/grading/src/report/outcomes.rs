@@ -86,6 +86,8 @@ pub fn render_estimate(
         SuccessEstimate::NotEnoughLabels { labels, successes, needed, needed_of_each } => {
             let failures = labels - successes;
             let _ = writeln!(text, "  not enough labels ({labels} of {needed})");
+            // Enough in all, so that it is labels of one kind, or of several tasks, that are
+            // missing.
             if *labels >= *needed {
                 let _ = writeln!(
                     text,

@@ -139,6 +139,7 @@ fn is_no_that_is_not(place: &WordContext<'_>) -> bool {
         false
     };
     let (mut what, gap) = after.next().unwrap_or(("", WordGap::Sentence));
+    // The article is skipped: *no, that's not a problem*.
     if gap == WordGap::Word && is_one_of(what, "a an") {
         what = after.next().map_or(what, |(word, _)| word);
     }

@@ -241,6 +241,7 @@ pub(super) fn objection(beginning: &str, turn: AgentTurn) -> Option<Objection> {
         if !turn.has_worked || is_supposed || is_good_news(sentence) {
             continue;
         }
+        // *Warum fehlt …?* is a complaint, though it ends like a question.
         let asks = sentence.ends_with(['?', '？']) && !sentence.starts_with("warum");
         let corrects = || {
             !turn.has_asked

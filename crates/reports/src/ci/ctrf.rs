@@ -34,6 +34,7 @@ enum CtrfStatus {
 impl CtrfStatus {
     const fn of(status: CaseStatus) -> Self {
         match status {
+            // CTRF has no status for a flaky test: it is one that passed, with a flag of its own.
             CaseStatus::Passed | CaseStatus::Flaky => Self::Passed,
             CaseStatus::Failed
             | CaseStatus::SutError

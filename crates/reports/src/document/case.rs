@@ -197,6 +197,7 @@ impl CaseDocument {
 }
 
 fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) -> CaseScores {
+    // Scores beside no verdict would look like one.
     let step = case.weakest_step().filter(|_| status.pass().is_some());
     match step.and_then(|step| step.judgement.as_ref()).map(|judgement| &judgement.verdict) {
         Some(Verdict::Scored(card)) => {

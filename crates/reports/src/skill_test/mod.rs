@@ -254,6 +254,7 @@ impl SkillTestResult {
             _ => unknown_loading.clone().map(|why| format!("Blocked: {why}")),
         };
         let mut lift = effect(without, here, is_task);
+        // A skill that was not read lifts nothing, also where that itself is the regression.
         if let (Some(lift), Some(_)) = (&mut lift, &unread) {
             (lift.analysis.conclusion, lift.analysis.scope) = (Conclusion::Blocked, None);
         }

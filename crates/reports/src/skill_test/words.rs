@@ -42,6 +42,7 @@ pub(super) struct ArmCells {
 impl ArmCells {
     pub(super) fn of(arm: &ArmResult, currency: Option<&str>) -> Self {
         let none = || "-".to_owned();
+        // Decided trials are some of all trials, so that this cannot underflow.
         let undecided = arm.trials - arm.decided;
         let passed = match (arm.trials, undecided) {
             (0, _) => none(),

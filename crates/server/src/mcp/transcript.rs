@@ -124,6 +124,7 @@ pub(super) async fn show(
         ));
     };
     let from = arguments.from.unwrap_or_default();
+    // An agent may name any number, even the largest there is.
     let wanted = from..from.saturating_add(count);
     let part = transcripts.part(&session.session_id, file, wanted).await;
     let part = part.map_err(|error| {

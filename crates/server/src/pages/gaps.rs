@@ -147,6 +147,7 @@ pub(super) async fn reject_form(
         return Err(Problem::bad_request("say why, for those who read it later"));
     };
     reject(&app.store, &id, reason, form.again.is_some()).await?;
+    // A redirect, so that loading the page again does not decide again.
     Ok(Redirect::to(&links::proposal(&id)).into_response())
 }
 

@@ -174,6 +174,7 @@ impl StaticAsset {
 async fn file(Path((digest, name)): Path<(String, String)>) -> Response {
     let wanted = format!("/assets/{digest}/{name}");
     match [&STYLE, &SCRIPT, &ICON].into_iter().find(|asset| asset.path() == wanted) {
+        // The digest is part of the address: another version has another one.
         Some(asset) => asset.response("public, max-age=31536000, immutable"),
         None => StatusCode::NOT_FOUND.into_response(),
     }

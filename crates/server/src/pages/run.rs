@@ -187,6 +187,7 @@ pub(super) async fn page(
 ) -> Result<Response, Problem> {
     let page = move || {
         let (report, file) = read_run(&app, &run_id)?;
+        // A time in the future, after the clock was set back, is no silence.
         let silent = file.modified.elapsed().unwrap_or_default();
         // The report is rewritten after each case. Silence for longer than a case may take means
         // that the run was killed, which no report can say of itself.

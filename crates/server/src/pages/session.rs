@@ -231,6 +231,7 @@ pub(super) fn last_event(grade: &GradeRecord) -> u64 {
     let details = &grade.details;
     let errors = details.errors.iter().map(|error| error.first_event);
     let evidence = single_events(grade).map(|(event, _)| event);
+    // At least 1, because positions on the axis are shares of it.
     errors.chain(evidence).chain([details.messages.saturating_sub(1)]).fold(1, u64::max)
 }
 

@@ -105,6 +105,7 @@ impl SelfGrader {
             return Ok(ScanCoverage {
                 scanned: true,
                 found: scan.found,
+                // The scan counts files that it failed to read among those that it read.
                 read: scan.read - scan.unreadable,
                 graded: scan.sessions,
                 not_gradable: scan.not_gradable,

@@ -75,6 +75,8 @@ impl GradingQueue {
     async fn add(&self, gradings: &[GradingJob]) -> Result<usize, sqlx::Error> {
         match &self.database.pool {
             QueuePool::Sqlite(pool) => {
+                // Locked before the keys are looked up, so that no other process adds the same
+                // session in between.
                 let mut writing = pool.begin_with("BEGIN IMMEDIATE").await?;
                 let tasks = self.new_tasks::<sqlx::Sqlite>(&mut *writing, gradings).await?;
                 let pushed =

@@ -92,6 +92,7 @@ pub fn write(
 ) -> Result<WeeklyPaths, WeeklyFilesError> {
     fs::create_dir_all(folder)
         .map_err(|cause| WeeklyFilesError::Folder { path: folder.to_owned(), cause })?;
+    // Processes that write the same week at once need temporary files of different names.
     let writer = std::process::id().to_string();
     let put = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -108,6 +109,7 @@ pub fn write(
     let mut all: Vec<&WeeklyReport> =
         others.iter().filter(|other| other.week != week).chain([report]).collect();
     all.sort_by_key(|report| std::cmp::Reverse(report.week));
+    // Somebody may have deleted the page of an older week, and a link to it would lead nowhere.
     let has_page = |report: &WeeklyReport| folder.join(format!("{}.md", report.week)).is_file();
     let all: Vec<_> = all.into_iter().map(|report| (report, has_page(report))).collect();
     let index = put("index.md", &index(&all)?)?;

@@ -130,6 +130,7 @@ struct ChartBar {
 pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let tools: Vec<&ToolPattern> =
         report.problem_areas.tools_with_errors().take(MAX_BARS).collect();
+    // The first has the most errors; all bars are drawn in relation to it.
     let most = tools.first().map_or(1, |tool| tool.errors);
     let bars: Vec<ChartBar> =
         tools.iter().enumerate().map(|(at, tool)| bar(at, tool, most)).collect();

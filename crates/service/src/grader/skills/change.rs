@@ -69,6 +69,7 @@ impl SkillChangeError {
 impl SkillTracker {
     /// Returns the version with that id.
     pub async fn find_by_id(&self, id: &str) -> Result<SkillVersion, SkillChangeError> {
+        // A skill of somebody else is as unknown as one that does not exist.
         let found = self.store().skill(id).await?.filter(|skill| skill.user_id == self.user_id());
         found.ok_or_else(|| SkillChangeError::Unknown(format!("with the id {}", one_line(id, 80))))
     }
