@@ -44,6 +44,7 @@ pub async fn replay(
     // The configuration locates the run; options of the new run do not change where it is.
     let (report, file) = find_report_file(project, &project.load(Vec::new())?, run)?;
     refuse_arm(&report)?;
+    // The seed of that run, so that chance makes as little difference as possible.
     settings.trials.seed = settings.trials.seed.or(Some(report.seed));
     settings.repeats = repeats.or(report.summary.repeats).unwrap_or(1);
     let resolved = project.load(settings.flags())?;

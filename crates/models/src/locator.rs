@@ -205,6 +205,7 @@ impl ModelLocator {
         let rank =
             |tag: &&ollama::OllamaTag| self.ranks.get(&format!("ollama/{}", tag.name)).copied();
         let measured = own().filter_map(|tag| Some((rank(&tag)?, tag)));
+        // Of equals the first by name, so that each start chooses the same one.
         let best = measured.max_by(|(a, x), (b, y)| a.total_cmp(b).then(y.name.cmp(&x.name)));
         if let Some((_, tag)) = best {
             return Some((tag, "the best measured judge"));

@@ -511,6 +511,7 @@ impl CountBounds {
             (Some(min), Some(max)) if min > max => {
                 Err(CheckValueError::EmptyRange { min: min.to_string(), max: max.to_string() })
             }
+            // A bound that is absent is `None`, which is less than any number.
             _ if min.max(max) > Some(MAX) => Err(CheckValueError::LargeBound),
             _ => Ok(Self { min, max }),
         }

@@ -491,6 +491,7 @@ fn files_contradict(one: &CheckKind, other: &CheckKind) -> bool {
     };
     let exists = |fate| fate == "exists";
     let gone = |fate| fate == "deleted";
+    // What was created, changed or left alone exists, too. Otherwise a file has one fate only.
     path == other_path
         && if exists(one) || exists(other) { gone(one) || gone(other) } else { one != other }
 }

@@ -292,6 +292,7 @@ impl Tally {
 /// are labels.
 pub fn outcome_table(labelled: &[LabelledGrade<'_>]) -> OutcomeTable {
     let mut all = Tally::default();
+    // Each outcome has a row, also one that no session had.
     let mut outcomes: BTreeMap<TaskOutcome, Tally> =
         TaskOutcome::ALL.iter().map(|outcome| (*outcome, Tally::default())).collect();
     let mut states: BTreeMap<StateName, Tally> = BTreeMap::new();

@@ -190,6 +190,7 @@ fn labels(weeks: &[ReflectionWeek]) -> Vec<WeekLabel> {
     const MAX_NAME: usize = 72;
     const PLOT: usize = 644;
     let step = (weeks.len() * MAX_NAME).div_ceil(PLOT).max(1);
+    // From the newest week back, so that it has a label whatever is left out.
     let positions = (0..weeks.len()).rev().step_by(step);
     let labels = positions.map(|position| WeekLabel {
         // The last column may be narrower than half a label.

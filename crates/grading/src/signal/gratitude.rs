@@ -88,6 +88,7 @@ fn is_what_i_needed(place: &WordContext<'_>) -> bool {
 fn is_appreciation(place: &WordContext<'_>) -> bool {
     if place.word().text == "appreciated" {
         let mut before = place.clause_before();
+        // Nothing may stand before it: *it would be much appreciated if …* is a request.
         return before.next().is_some_and(|word| is_one_of(word, "much greatly really"))
             && before.next().is_none();
     }
@@ -105,6 +106,7 @@ fn is_love(place: &WordContext<'_>) -> bool {
     if after.next() != Some("it") {
         return false;
     }
+    // *I'd love it if …* is a wish.
     let conditional = after.next().is_some_and(|word| is_one_of(word, "if when"));
     let mut before = place.clause_before().skip_while(|word| is_intensifier(word));
     let by_us = before.next().is_none_or(|word| is_one_of(word, "i we and do"));

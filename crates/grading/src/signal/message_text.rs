@@ -58,6 +58,7 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
         }
         let ends = |(at, c): &(usize, char)| match c {
             '!' | '?' | ';' | '…' | '。' | '！' | '？' => true,
+            // A name such as `app.py` and a time such as 10:30 go on behind the mark.
             '.' | ':' => {
                 !rest[at + c.len_utf8()..].starts_with(|next: char| next.is_alphanumeric())
             }

@@ -153,6 +153,7 @@ impl<'a> CiRunView<'a> {
     fn wall_ms(&self) -> Option<u64> {
         let end = self.document.ended_at?;
         let passed = end.as_millisecond() - self.document.timestamp.as_millisecond();
+        // Negative if the clock was set back during the run.
         u64::try_from(passed).ok()
     }
 

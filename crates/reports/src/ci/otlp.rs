@@ -93,6 +93,8 @@ impl OtlpContext {
     fn of(document: &ReportDocument) -> Self {
         let run_id = document.run_id.to_string();
         let version = &document.selftest_version;
+        // As text: the JSON form of OTLP writes 64-bit integers so, because many readers round
+        // them.
         let nanoseconds = |at: jiff::Timestamp| at.as_nanosecond().to_string();
         let mut resource = Map::new();
         resource.insert("service.name".to_owned(), json!("selftest"));

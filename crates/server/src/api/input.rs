@@ -40,6 +40,7 @@ async fn path<T: DeserializeOwned + Send, S: Send + Sync>(
 
 /// Returns the name if it can exist.
 fn checked_name(name: String) -> Result<String, Problem> {
+    // PostgreSQL keeps no NUL in a text, and a query with one would fail.
     let is_possible = name.len() <= MAX_ID && !name.contains('\0');
     is_possible.then_some(name).ok_or_else(|| Problem::not_found("nothing has that name"))
 }

@@ -163,5 +163,6 @@ pub(super) async fn weak(
 }
 
 fn parse_cursor(cursor: Option<&str>) -> Result<Option<Cursor>, Problem> {
+    // A cursor of another list has a value, or an id that is no number.
     input::parse_cursor(cursor, |cursor| cursor.value.is_none() && cursor.id.parse::<i64>().is_ok())
 }

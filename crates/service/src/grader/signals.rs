@@ -106,6 +106,7 @@ pub fn scan_signals(options: &GraderOptions) -> SignalScan {
             if !options.since.is_none_or(is_since) {
                 continue;
             }
+            // A session that several files hold counts once, by the longest of its copies.
             match positions.get(&(heard.agent.clone(), heard.session_id.clone())) {
                 Some(&at) if sessions[at].counts.messages >= heard.counts.messages => {}
                 Some(&at) => sessions[at] = heard,

@@ -118,6 +118,7 @@ pub struct ReadReflectionsError {
 /// JSON Lines file. An empty text contains none.
 pub fn parse_reflections(text: &str) -> Result<Vec<Map<String, Value>>, ReadReflectionsError> {
     let mut found = Vec::new();
+    // As a stream, so that one object, a list and an object in each line are read alike.
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     loop {
         let start = values.byte_offset();

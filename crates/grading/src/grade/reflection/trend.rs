@@ -66,6 +66,7 @@ pub fn trend(scores: &[TimedScore]) -> Vec<ReflectionWeek> {
 
 fn summarize_week(week: Week, scored: &[&TimedScore]) -> ReflectionWeek {
     let scores: Vec<f64> = scored.iter().map(|scored| scored.score).collect();
+    // The interval of a mean may reach beyond all scores that there can be.
     let within = |end: f64| rounded(end.clamp(0.0, 1.0));
     ReflectionWeek {
         week,
