@@ -188,7 +188,6 @@ fn folder(project: &Project, resolved: &ResolvedConfig) -> PathBuf {
 fn latest(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let files = entries.map(|entry| entry.path());
-    // Ids begin with the time, so that the greatest one is the newest.
     files.filter(|file| file.extension().is_some_and(|end| end == "json")).max()
 }
 

@@ -81,7 +81,6 @@ fn about_run(
     sentences: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
     let mut sentences: Vec<String> = sentences.into_iter().collect();
-    // Half of the annotations are left to the cases.
     let most = MAX_ANNOTATIONS / 2;
     if sentences.len() > most {
         let rest = plural((sentences.len() - (most - 1)) as u64, "more reason");
