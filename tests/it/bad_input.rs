@@ -76,6 +76,28 @@ fn a_configuration_that_is_a_pipe() {
 
 #[cfg(unix)]
 #[test]
+fn an_ignore_file_that_is_no_file_is_refused() {
+    let commands: [&[&str]; 4] = [&[], &["doctor"], &["init", "--yes"], &["suite", "check", "."]];
+    for words in commands {
+        let workspace = Workspace::new();
+        let pipe = workspace.path(".gitignore");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let run = workspace.args(words).run().exit(2);
+        run.stderr_contains(".gitignore is not a regular file").stderr_contains("hint:");
+    }
+    let workspace = Workspace::new().file(".git/info/README", "");
+    std::os::unix::fs::symlink("/dev/zero", workspace.path(".git/info/exclude")).unwrap();
+    workspace.run().exit(2).stderr_contains("exclude is not a regular file");
+    // Below the project, the folder is left out.
+    let workspace = Workspace::new().file("data/README", "").file("other/README.md", "# Other");
+    let pipe = workspace.path("data/.gitignore");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    workspace.clone().args(["suite", "check", "."]).run();
+    workspace.args(["--scenarios=1", "--exit-zero"]).run().exit(0);
+}
+
+#[cfg(unix)]
+#[test]
 fn lines_of_a_file_that_a_link_leads_to_are_not_shown() {
     let outside = tempfile::tempdir().unwrap();
     let secret = outside.path().join("secret");

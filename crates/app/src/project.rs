@@ -17,6 +17,7 @@ use selftest_models::locator::FetchObserver;
 use selftest_models::model_files::TransferProgress;
 use selftest_reports::ci::ReportRequest;
 use selftest_text::redact::{Redactor, known};
+use selftest_text::tree;
 
 /// Options that every operation on a project shares.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +65,10 @@ impl Project {
             .map_err(AppError::usage)?;
         if !folder.is_dir() {
             return Err(AppError::usage(anyhow!("{} is not a folder", shown.display())));
+        }
+        if let Some(path) = tree::unsafe_ignore_file(&folder) {
+            return Err(AppError::usage(anyhow!("{}", tree::ignore_file_error(&path)))
+                .hint(Some("the files of the project are found by it; mend or remove it")));
         }
         let mut environment = Environment::from_process();
         let arguments: Vec<String> =

@@ -10,6 +10,7 @@ pub mod redact;
 pub mod search;
 #[cfg(feature = "simulation")]
 pub mod seeds;
+pub mod tree;
 pub mod wording;
 pub mod words;
 

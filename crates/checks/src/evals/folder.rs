@@ -5,10 +5,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use ignore::WalkBuilder;
-
 use super::{DIALECTS, EvalsFile, EvalsReadError, FileLocation, FileLookup, MAX_BYTES, read};
 use selftest_text::file::read_bounded_text;
+use selftest_text::tree::{self, DirEntry};
 
 /// File name of a skill.
 const SKILL: &str = "SKILL.md";
@@ -28,14 +27,10 @@ const MAX_NAMES: usize = 2_000;
 pub fn find(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     // Skills are often in hidden folders such as `.claude`.
-    let walk = WalkBuilder::new(folder)
-        .hidden(false)
-        .follow_links(false)
-        .max_depth(Some(MAX_DEPTH))
-        .filter_entry(|entry| {
-            !matches!(entry.file_name().to_str(), Some(".git" | "node_modules" | "target"))
-        })
-        .build();
+    let enters = |entry: &DirEntry| {
+        !matches!(entry.file_name().to_str(), Some(".git" | "node_modules" | "target"))
+    };
+    let walk = tree::walk(folder, enters).hidden(false).max_depth(Some(MAX_DEPTH)).build();
     for entry in walk.flatten() {
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         if is_file && entry.file_name().to_str().is_some_and(|name| is_suite(name, entry.path())) {

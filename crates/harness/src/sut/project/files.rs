@@ -6,13 +6,12 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use ignore::WalkBuilder;
-
 use super::{ANSWER_KEYS, AnchoredFolder, GENERATED, HiddenFiles, barred_paths, is_barred};
 use crate::scenario::ground::SourceFile;
 use selftest_checks::scenario::{NamedFileError, path_error};
 use selftest_models::estimate_tokens;
 use selftest_text::redact::Redactor;
+use selftest_text::tree::{self, DirEntry};
 
 /// Start of the note under a truncated file.
 const CUT: &str = "\n… [cut: ";
@@ -121,17 +120,12 @@ pub fn read_project_files(
 /// Returns the paths of the files that may be shown, relative to `root`, in order.
 fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
     let barred = barred.to_vec();
-    let walk = WalkBuilder::new(root)
-        // The `.gitignore` of a project counts without a repository as well, and the user's global
-        // one does not: a run must not depend on who runs it.
-        .require_git(false)
-        .git_global(false)
-        .follow_links(false)
-        .filter_entry(move |entry| {
-            let name = entry.file_name();
-            !is_barred(entry.path(), &barred) && !GENERATED.iter().any(|folder| name == *folder)
-        })
-        .build();
+    let enters = move |entry: &DirEntry| {
+        let name = entry.file_name();
+        !is_barred(entry.path(), &barred) && !GENERATED.iter().any(|folder| name == *folder)
+    };
+    // The `.gitignore` of a project counts without a repository as well.
+    let walk = tree::walk(root, enters).require_git(false).build();
     let mut paths: Vec<_> = walk
         .take(MAX_ENTRIES)
         .flatten()

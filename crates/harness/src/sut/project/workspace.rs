@@ -8,13 +8,13 @@ use std::io::{Error, ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ignore::WalkBuilder;
 use sha2::{Digest as _, Sha256};
 
 use super::anchored::open_without_waiting;
 use super::{ANSWER_KEYS, AnchoredFolder, GENERATED, barred_paths, is_barred};
 use crate::sut::{Fixture, FixtureSource};
 use selftest_checks::check::{FileChanges, FileContent, PathGlobs, is_glob};
+use selftest_text::tree::{self, DirEntry};
 
 /// Maximum number of files of a copy, and of files whose contents are compared.
 const MAX_FILES: usize = 20_000;
@@ -405,18 +405,15 @@ fn own_output() -> Vec<(u64, u64)> {
 pub(super) fn files(root: &Path, barred: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let barred = barred.to_vec();
     let root = root.to_owned();
-    // Without the ignore file of the user: a project has the same files for everyone.
-    WalkBuilder::new(&root)
+    let enters = move |entry: &DirEntry| {
+        let name = entry.file_name();
+        !is_barred(entry.path(), &barred)
+            && name != ".git"
+            && !GENERATED.iter().any(|folder| name == *folder)
+    };
+    tree::walk(&root, enters)
         .hidden(false)
         .require_git(false)
-        .git_global(false)
-        .follow_links(false)
-        .filter_entry(move |entry| {
-            let name = entry.file_name();
-            !is_barred(entry.path(), &barred)
-                && name != ".git"
-                && !GENERATED.iter().any(|folder| name == *folder)
-        })
         .build()
         .flatten()
         .filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()))
