@@ -163,7 +163,7 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
     let run = workspace.clone().args(bench).run().exit(0);
     let measured: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(measured.len(), 2);
-    for (one, (set, answers)) in measured.iter().zip([("calibration", 427), ("held_out", 197)]) {
+    for (one, (set, answers)) in measured.iter().zip([("calibration", 507), ("held_out", 247)]) {
         let report = &one["report"];
         assert_eq!((report["set"].as_str(), report["scored"].as_u64()), (Some(set), Some(answers)));
         assert!(report["auc"]["value"].as_f64().unwrap() > 0.97, "{}", report["auc"]);
@@ -181,7 +181,7 @@ fn a_judge_that_knows_is_told_from_one_that_guesses() {
     }
     // What was measured stands in the next run's first line and in its report.
     let run = workspace.args(["--exit-zero"]).run().exit(0);
-    let run = run.stderr_contains("AUC ").stderr_contains("on 427 known answers");
+    let run = run.stderr_contains("AUC ").stderr_contains("on 507 known answers");
     assert!(run.markdown().contains("- Judge measured: AUC "), "{}", run.markdown());
     assert!(
         run.markdown()

@@ -117,21 +117,27 @@ impl MeasuredJudge {
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
-    /// Returns the measurement on the calibration set, else the certificate, evaluated against the
-    /// requirements.
-    pub fn fitness(&self, environment: &ModelEnvironment, config: &Config) -> Option<JudgeFitness> {
-        let JudgeMeasurement { fitness, scores, .. } = self
+    /// Returns the measurement on the calibration set, else the certificate. Where held-out answers
+    /// were judged too and ranked worse, it is their ranking that counts.
+    fn measured(&self, environment: &ModelEnvironment) -> Option<JudgeMeasurement> {
+        let mut known = self
             .read(environment, AnswerSet::Calibration)
             .or_else(|| self.read(environment, AnswerSet::Certificate))?;
+        if let Some(held_out) = self.read(environment, AnswerSet::HeldOut) {
+            known.fitness = known.fitness.or_worse(&held_out.fitness);
+        }
+        Some(known)
+    }
+
+    /// Returns the measurement, evaluated against the requirements.
+    pub fn fitness(&self, environment: &ModelEnvironment, config: &Config) -> Option<JudgeFitness> {
+        let JudgeMeasurement { fitness, scores, .. } = self.measured(environment)?;
         Some(fitness.evaluate(requirement(config), &scores))
     }
 
     /// Returns the measurement as the register stores it, for a recording.
     pub fn measurement(&self, environment: &ModelEnvironment) -> Option<Value> {
-        let known = self
-            .read(environment, AnswerSet::Calibration)
-            .or_else(|| self.read(environment, AnswerSet::Certificate))?;
-        serde_json::to_value(known).ok()
+        serde_json::to_value(self.measured(environment)?).ok()
     }
 
     /// Evaluates the measurement of a recording against the requirements. Returns `None` if it is

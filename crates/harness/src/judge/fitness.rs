@@ -433,6 +433,26 @@ impl JudgeFitness {
         }
     }
 
+    /// Returns the measurement with the ranking on other answers, if it is worse there. What the judge
+    /// decides by stays.
+    #[must_use]
+    pub fn or_worse(self, other: &Self) -> Self {
+        let area = |fitness: &Self| fitness.auc.map(|auc| auc.value);
+        if area(other).zip(area(&self)).is_none_or(|(other, own)| other >= own) {
+            return self;
+        }
+        Self {
+            set: other.set,
+            scored: other.scored,
+            unscored: other.unscored,
+            auc: other.auc,
+            model_auc: other.model_auc,
+            bare_auc: other.bare_auc,
+            overlap_auc: other.overlap_auc,
+            ..self
+        }
+    }
+
     /// Returns a sentence for reports: `AUC 0.78 [0.73, 0.83] on 315 known answers, where word
     /// overlap has 0.52`.
     pub fn sentence(&self) -> String {
@@ -442,11 +462,15 @@ impl JudgeFitness {
         };
         let overlap = self.overlap_auc.map(|auc| format!(", where word overlap has {auc:.2}"));
         let overlap = overlap.unwrap_or_default();
+        let answers = match self.set {
+            AnswerSet::HeldOut => "held-out answers",
+            AnswerSet::Calibration | AnswerSet::Certificate => "known answers",
+        };
         match self.auc {
             Some(auc) => {
-                format!("AUC {auc} on {} known answers{unscored}{overlap}", self.scored)
+                format!("AUC {auc} on {} {answers}{unscored}{overlap}", self.scored)
             }
-            None => format!("too few scores on known answers: {}{unscored}", self.scored),
+            None => format!("too few scores on {answers}: {}{unscored}", self.scored),
         }
     }
 }
@@ -492,6 +516,24 @@ mod tests {
 
     fn bar() -> FitnessRequirement {
         FitnessRequirement { min_auc: 0.6, max_wrong: 0.1, threshold: threshold() }
+    }
+
+    #[test]
+    fn the_worse_ranking_is_stated() {
+        let ranked = |set, value, scored| {
+            let auc = Some(IntervalEstimate { value, low: value - 0.06, high: value + 0.06 });
+            JudgeFitness { set, scored, unscored: 0, auc, ..fitness(0.7) }
+        };
+        let known = ranked(AnswerSet::Calibration, 0.8, 400);
+        let worse = known.clone().or_worse(&ranked(AnswerSet::HeldOut, 0.7, 300));
+        assert_eq!(
+            worse.sentence(),
+            "AUC 0.70 [0.64, 0.76] on 300 held-out answers, where word overlap has 0.55"
+        );
+        let better = known.clone().or_worse(&ranked(AnswerSet::HeldOut, 0.9, 300));
+        assert_eq!(better, known);
+        let unranked = JudgeFitness { auc: None, ..ranked(AnswerSet::HeldOut, 0.7, 3) };
+        assert_eq!(known.clone().or_worse(&unranked), known);
     }
 
     #[test]
