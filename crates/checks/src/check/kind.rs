@@ -17,9 +17,10 @@ use super::parameters::{MAX, MAX_ITEMS, MAX_SECONDS, MAX_TEXT, MAX_TIMEOUT};
 use super::pattern::MAX_PATTERN;
 use super::read::MAX_NAME;
 use super::{
-    Check, CheckObservation, CheckPattern, CheckText, CheckWeight, CommandCheck, CommandRunCheck,
-    CountBounds, DataFormat, DurationBounds, FileDataCheck, FilePatternCheck, FileTextCheck,
-    JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames, decide,
+    CallOrder, Check, CheckObservation, CheckPattern, CheckText, CheckWeight, CommandCheck,
+    CommandRunCheck, CountBounds, DataFormat, DurationBounds, FileDataCheck, FilePatternCheck,
+    FileTextCheck, JsonCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck,
+    ToolNames, decide,
 };
 use crate::check::TaskStatus;
 
@@ -212,8 +213,8 @@ check_kinds! {
     ToolNotCalled(CheckText) fact => agent::tool_not_called,
     /// Tools were called in this order, possibly with others in between.
     ToolsInOrder(ToolNames) deed => agent::tools_in_order,
-    /// The first calls of these tools came in this order.
-    FirstCalls(ToolNames) deed => agent::first_calls,
+    /// The first of these calls came in this order.
+    FirstCalls(CallOrder) deed => agent::first_calls,
     /// The agent loaded the skill of this name, with a skill tool or by reading its `SKILL.md`.
     SkillLoaded(CheckText) deed => calls::loaded,
     /// A shell command of the agent matches a pattern.
@@ -477,6 +478,19 @@ impl CheckParameter for ToolNames {
     fn value_schema() -> Value {
         let name = CheckText::value_schema();
         json!({"type": "array", "minItems": 1, "maxItems": MAX_ITEMS, "items": name})
+    }
+}
+
+impl CheckParameter for CallOrder {
+    fn value_schema() -> Value {
+        let properties = json!({
+            "name": described_text("Name of the tool."),
+            "arguments": {"description": "Arguments that a call must have to count.",
+                "type": "object"},
+            "matches": described_text("Pattern that a call must match to count: in a text among its arguments, or in the arguments as JSON."),
+        });
+        let call = json!({"anyOf": [CheckText::value_schema(), mapping(&["name"], &properties)]});
+        json!({"type": "array", "minItems": 1, "maxItems": MAX_ITEMS, "items": call})
     }
 }
 

@@ -30,8 +30,8 @@ pub use decide::calls::is_skill_tool;
 pub use decide::{accepts_empty_answer, decide, decide_all};
 pub use kind::CheckKind;
 pub use parameters::{
-    CheckText, CommandCheck, CommandRunCheck, CountBounds, DurationBounds, FileTextCheck,
-    OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
+    CallOrder, CheckText, CommandCheck, CommandRunCheck, CountBounds, DurationBounds,
+    FileTextCheck, OccurrenceBounds, PathGlobs, SimilarityCheck, ToolCallCheck, ToolNames,
 };
 pub use pattern::{CheckPattern, PatternSearchError};
 pub use read::{CheckParseError, CheckValueError, read, read_list, warnings};

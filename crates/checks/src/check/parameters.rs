@@ -402,6 +402,47 @@ impl From<ToolNames> for Vec<CheckText> {
     }
 }
 
+/// Calls whose first occurrences must come in this order. In a file, each is a tool's name or what
+/// `tool_called` takes, without a number of calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<ToolCallCheck>", into = "Vec<Value>")]
+pub struct CallOrder(Vec<ToolCallCheck>);
+
+impl CallOrder {
+    /// Returns the calls in order.
+    pub fn calls(&self) -> &[ToolCallCheck] {
+        &self.0
+    }
+}
+
+impl TryFrom<Vec<ToolCallCheck>> for CallOrder {
+    type Error = CheckValueError;
+
+    fn try_from(calls: Vec<ToolCallCheck>) -> Result<Self, CheckValueError> {
+        if !(1..=MAX_ITEMS).contains(&calls.len()) {
+            return Err(CheckValueError::ToolCount);
+        }
+        // Only the first call of each counts.
+        if calls.iter().any(|call| call.bounds != CountBounds::at_least(1)) {
+            return Err(CheckValueError::CallNumber);
+        }
+        Ok(Self(calls))
+    }
+}
+
+impl From<CallOrder> for Vec<Value> {
+    fn from(order: CallOrder) -> Self {
+        let calls = order.0.into_iter().map(|call| {
+            let mut call = Value::from(call);
+            if let Value::Object(members) = &mut call {
+                members.remove("min");
+            }
+            call
+        });
+        calls.collect()
+    }
+}
+
 /// A text that a file must contain after the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

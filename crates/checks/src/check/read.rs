@@ -322,6 +322,9 @@ pub enum CheckValueError {
     /// An empty or long list of tools.
     #[error("expected a list of 1 to {MAX_ITEMS} tools")]
     ToolCount,
+    /// A number of calls where only the first counts.
+    #[error("only the first call counts here: leave out `min` and `max`")]
+    CallNumber,
     /// A long list of paths.
     #[error("expected at most {MAX_ITEMS} paths")]
     PathCount,

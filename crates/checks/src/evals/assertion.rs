@@ -45,6 +45,8 @@ pub(super) struct ParsedAssertions {
     pub(super) pointer: String,
     /// Places of keys that are not read.
     pub(super) unread: Vec<String>,
+    /// True for a list of failures, whose sentences say what went wrong.
+    pub(super) is_failure: bool,
 }
 
 /// Keys of an assertion that are read, beside those of our own checks.
@@ -189,6 +191,19 @@ fn sentence(text: &str, wanted: bool, found: &mut ParsedAssertions) {
         found.warnings.push("an empty assertion".to_owned());
         return;
     }
+    if is_fragment(text) {
+        let why =
+            "it is no sentence: write `contains: …` or `regex: …` if the answer should have it";
+        return unknown(text, why, found);
+    }
+    // "Does not edit the tests" in a list of what must not be is no demand to edit them.
+    let wanted = if !wanted && !found.is_failure && negates_itself(text) {
+        let words = terminal(text, 60);
+        found.warnings.push(format!("\"{words}\" is read as it stands, not as its opposite"));
+        true
+    } else {
+        wanted
+    };
     // From explicit to vague: a shorthand check, a sentence with a certain meaning, the judge.
     if let Some(check) = parse_shorthand(text) {
         push_check(text, &check, wanted, DemandDecider::Typed, found);
@@ -200,6 +215,47 @@ fn sentence(text: &str, wanted: bool, found: &mut ParsedAssertions) {
     } else {
         found.demands.push(CaseDemand { text: shown(text, wanted), decider: DemandDecider::Judge });
     }
+}
+
+/// Returns true for one word of code or a pattern, of which it is open what is demanded.
+fn is_fragment(text: &str) -> bool {
+    let mut letters = text.chars().skip(1);
+    text.is_ascii()
+        && !text.contains(char::is_whitespace)
+        && (text.trim_end_matches(['.', '!', ':']).contains(['.', '_', '\\', '|', '*', '=', '('])
+            || letters.any(|c| c.is_ascii_uppercase()))
+}
+
+/// Returns true for a sentence that begins with its own negation.
+fn negates_itself(text: &str) -> bool {
+    let lower = text.to_lowercase().replace('\u{2019}', "'");
+    let subjects =
+        ["the agent ", "the skill ", "the answer ", "the response ", "the output ", "it "];
+    let rest = subjects.iter().find_map(|subject| lower.strip_prefix(subject)).unwrap_or(&lower);
+    // Not "no tests" or "did not answer", which tell what went wrong.
+    let negations = [
+        "does not ",
+        "do not ",
+        "must not ",
+        "should not ",
+        "may not ",
+        "will not ",
+        "doesn't ",
+        "don't ",
+        "mustn't ",
+        "shouldn't ",
+        "won't ",
+        "never ",
+        "avoids ",
+        "refrains from ",
+        "不要",
+        "不得",
+        "不应",
+        "不能",
+        "禁止",
+        "避免",
+    ];
+    negations.iter().any(|negation| rest.starts_with(negation))
 }
 
 fn shown(text: &str, wanted: bool) -> String {
@@ -273,8 +329,11 @@ fn object(members: &Map<String, Value>, wanted: bool, found: &mut ParsedAssertio
     // An object of lists: `{"must": […], "must_not": […]}`.
     if !members.is_empty() && members.values().all(Value::is_array) {
         for (key, list) in members {
+            let was_failure = found.is_failure;
+            found.is_failure |= key.starts_with("fail");
             // A negative key turns around what is wanted, so that two of them cancel out.
             read(list, wanted != is_negative(key), found);
+            found.is_failure = was_failure;
         }
         return;
     }

@@ -7,8 +7,8 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::assertion::{self, ParsedAssertions};
-use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
-use super::source::{Fields, SourceText};
+use super::dialect::{DEMAND_KEYS, FLOW_KEYS, OTHER_SKILL_KEYS, PROMPT_KEYS, is_no_skill};
+use super::source::{Fields, SourceText, member};
 use super::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup,
     RoutingCase, ShellLine, ShellUse,
@@ -34,6 +34,8 @@ const REFERENCE_KEYS: [&str; 7] = [
 const FILE_KEYS: [&str; 3] = ["files", "input_files", "fixtures"];
 /// Keys of shell lines.
 const SHELL_KEYS: [&str; 5] = ["setup", "cmd", "setup_commands", "teardown", "cleanup"];
+/// Words of a list item that is a sentence rather than one of several answers.
+const MIN_WORDS: usize = 4;
 /// Prefix of a demand made from a reference answer, if the case has no other demands.
 const AS_EXPECTED: &str = "The answer is as expected: ";
 
@@ -99,7 +101,17 @@ impl<'a> CaseReader<'a> {
 
     /// Parses one case; `position` counts from 1.
     pub(super) fn case(&mut self, members: &Fields<'_>, position: usize) {
-        let (prompt, replies) = prompts(members);
+        let (mut prompt, replies) = prompts(members);
+        let mut refused = None;
+        if is_text_file(&prompt) {
+            match self.file_text(&prompt) {
+                Some(text) => prompt = text,
+                None => {
+                    let shown = terminal(&prompt, 100);
+                    refused = Some(format!("its prompt is the file `{shown}`, which is not there"));
+                }
+            }
+        }
         let routing = routing(members, &prompt);
         let mut texts = Vec::new();
         // A file that is named anywhere in the case may be what a sentence is about.
@@ -113,11 +125,14 @@ impl<'a> CaseReader<'a> {
         context.others = skills_of(members);
         let mut found = ParsedAssertions { context, ..ParsedAssertions::default() };
         demands(members, &mut found);
-        activations(members, &mut found);
-        let reference = members.first(&REFERENCE_KEYS).and_then(|(_, value)| text(value));
+        // What `expected_skill` says is asked by prompts of their own.
+        if routing.is_empty() {
+            activations(members, &mut found);
+        }
+        let reference = self.reference(members, &mut found);
         members.describes(&["description", "category", "tags", "notes", "note"]);
         // A case that only checks the loading of a skill becomes no case of its own.
-        let only_routing = routing.is_some() && found.demands.is_empty() && reference.is_none();
+        let only_routing = !routing.is_empty() && found.demands.is_empty() && reference.is_none();
         if prompt.trim().is_empty() {
             let id = self.id(members, position).0;
             let shell = if shell_lines(members).is_empty() {
@@ -127,6 +142,10 @@ impl<'a> CaseReader<'a> {
             };
             self.file.refused.push(format!("case {} has no prompt{shell}", terminal(&id, 60)));
             return;
+        }
+        if let Some(why) = refused {
+            let id = self.id(members, position).0;
+            return self.refuse(&id, &why);
         }
         self.file.routing.extend(routing);
         if only_routing {
@@ -162,6 +181,44 @@ impl<'a> CaseReader<'a> {
             .map(|words| format!("case {}: {words}", terminal(&case.id, 60)));
         self.file.warnings.extend(warnings);
         self.add(case);
+    }
+
+    /// Returns the reference answer. A list of sentences under its key states demands.
+    fn reference(&self, members: &Fields<'_>, found: &mut ParsedAssertions) -> Option<String> {
+        let (key, value) = members.first(&REFERENCE_KEYS)?;
+        let is_sentence = |value: &Value| {
+            value.as_str().is_some_and(|text| {
+                text.split_whitespace().count() >= MIN_WORDS || !text.is_ascii()
+            })
+        };
+        match value {
+            Value::Array(items) if items.is_empty() => None,
+            Value::Array(items) if items.iter().all(is_sentence) => {
+                found.pointer = crate::yaml::join(members.pointer(), key);
+                assertion::read(value, true, found);
+                None
+            }
+            Value::Array(_) | Value::Object(_) | Value::Bool(_) => {
+                let shown = one_line(&value.to_string(), 200);
+                let why = "whether it is an answer, several or a demand is not known";
+                found.demands.push(CaseDemand::unknown(&format!("{key}: {shown}"), why));
+                None
+            }
+            other => {
+                let text = text(other)?;
+                Some(self.file_text(&text).unwrap_or(text))
+            }
+        }
+    }
+
+    /// Returns the text of the file beside the suite that a prompt or an answer names instead of
+    /// stating it.
+    fn file_text(&self, path: &str) -> Option<String> {
+        if !is_text_file(path) || path_error(path).is_some() {
+            return None;
+        }
+        let text = self.lookup.text(path, self.lookup.find(path)?)?.ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     /// Adds a complete case, and warns about what may be unintended in it.
@@ -325,7 +382,28 @@ impl<'a> CaseReader<'a> {
         case.files.push(EvalFile { path, source, place, content });
     }
 
+    /// Adds what lies in the folder that a case begins with.
+    fn fixture(&mut self, members: &Fields<'_>, case: &mut EvalCase) {
+        let path = members.members().get("fixture").and_then(Value::as_str).unwrap_or_default();
+        // A remark is no path.
+        if path.is_empty() || path.contains(char::is_whitespace) {
+            return;
+        }
+        let _ = members.get("fixture");
+        let folder = path.trim_end_matches('/');
+        let place = self.lookup.find(folder).filter(|_| path_error(folder).is_none());
+        let names = place.map(|place| (place, self.lookup.list(folder, place)));
+        let Some((place, names)) = names.filter(|(_, names)| !names.is_empty()) else {
+            return self.file_of(case, folder, None, None);
+        };
+        for name in names {
+            let name = name.trim_end_matches('/');
+            self.file_at(case, name, &format!("{folder}/{name}"), place);
+        }
+    }
+
     fn files(&mut self, members: &Fields<'_>, case: &mut EvalCase) {
+        self.fixture(members, case);
         let listed = FILE_KEYS.iter().filter_map(|key| members.get(key));
         let mut files: Vec<(String, Option<String>)> = Vec::new();
         for value in listed {
@@ -364,6 +442,12 @@ fn fixture_path_error(path: &str) -> Option<String> {
         return Some("not a path".to_owned());
     }
     path_error(path).map(|fault| fault.to_string())
+}
+
+/// Returns true for a path of a text file that stands where a text should.
+fn is_text_file(text: &str) -> bool {
+    let is_path = text.contains('/') && !text.contains(char::is_whitespace);
+    is_path && [".md", ".txt"].iter().any(|end| text.ends_with(end)) && !text.contains("://")
 }
 
 /// Returns text, or a number as text.
@@ -435,28 +519,38 @@ fn collect_texts(value: &Value, depth: usize, texts: &mut Vec<String>) {
     }
 }
 
-/// Returns whether the prompt should trigger a skill, if the case says so.
-fn routing(members: &Fields<'_>, prompt: &str) -> Option<RoutingCase> {
-    let query = prompt.to_owned();
+/// Returns which skills the prompt should load and which not, if the case says so.
+fn routing(members: &Fields<'_>, prompt: &str) -> Vec<RoutingCase> {
+    let of = |should_trigger: bool, skills: Vec<String>| RoutingCase {
+        query: prompt.to_owned(),
+        should_trigger,
+        skills,
+    };
     if let Some(should_trigger) = members.get("should_trigger").and_then(Value::as_bool) {
-        return Some(RoutingCase { query, should_trigger, skills: Vec::new() });
+        return vec![of(should_trigger, Vec::new())];
     }
     // Null is an answer too: no skill.
-    let expected = members.members().get("expected_skill")?;
-    // Marks the key as read, which looking into the mapping does not.
-    let _ = members.get("expected_skill");
-    let mut skills: Vec<String> = expected.as_str().map(ToOwned::to_owned).into_iter().collect();
+    let Some(expected) = members.get_or_null("expected_skill") else { return Vec::new() };
+    let named = expected.as_str().filter(|name| !is_no_skill(name));
+    let mut skills: Vec<String> = named.map(ToOwned::to_owned).into_iter().collect();
     let should_trigger = !skills.is_empty();
     let others = members.get("acceptable_skills").and_then(Value::as_array).into_iter().flatten();
     skills.extend(others.filter_map(Value::as_str).map(ToOwned::to_owned));
-    Some(RoutingCase { query, should_trigger, skills })
+    let mut found = vec![of(should_trigger, skills)];
+    let others: Vec<String> =
+        OTHER_SKILL_KEYS.iter().flat_map(|key| members.texts(key)).map(ToOwned::to_owned).collect();
+    if !others.is_empty() {
+        found.push(of(false, others));
+    }
+    found
 }
 
 /// Returns the names of skills in a case.
 fn skills_of(members: &Fields<'_>) -> Vec<String> {
     let keys =
         ["expected_skill", "acceptable_skills", "skills_expected_to_activate", "expected_skills"];
-    let values = keys.iter().filter_map(|key| members.members().get(*key));
+    let keys = keys.iter().chain(&OTHER_SKILL_KEYS);
+    let values = keys.filter_map(|key| Some(member(members.members(), key)?.1));
     let names = values.flat_map(|value| match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
         other => other.as_str().into_iter().collect::<Vec<_>>(),
@@ -466,8 +560,18 @@ fn skills_of(members: &Fields<'_>) -> Vec<String> {
 
 /// Reads the skills that should be loaded beside whatever else is demanded.
 fn activations(members: &Fields<'_>, found: &mut ParsedAssertions) {
-    let keys = ["skills_expected_to_activate", "expected_skills", "skills_expected"];
+    for skill in OTHER_SKILL_KEYS.iter().flat_map(|key| members.texts(key)) {
+        let words = format!("does not load the skill {skill}");
+        let check = json!({"name": words, "not": {"skill_loaded": skill}});
+        assertion::read(&check, true, found);
+    }
+    let keys =
+        ["skills_expected_to_activate", "expected_skills", "skills_expected", "expect_selected"];
     let Some((key, value)) = members.first(&keys) else { return };
+    // No name at all may stand for no skill, or for nothing that was filled in.
+    if value.as_array().is_some_and(Vec::is_empty) {
+        found.warnings.push(format!("not carried over: {key}: it names no skill"));
+    }
     let names = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     for name in names {
         match name.as_str().filter(|name| !name.trim().is_empty()) {
@@ -503,7 +607,11 @@ fn demands(members: &Fields<'_>, found: &mut ParsedAssertions) {
                     assertion::read(&json!(words), true, found);
                 }
             }
-            _ => assertion::read(value, !assertion::is_negative(key), found),
+            _ => {
+                found.is_failure = key.starts_with("fail");
+                assertion::read(value, !assertion::is_negative(key), found);
+                found.is_failure = false;
+            }
         }
     }
     for pointer in found.unread.drain(..) {

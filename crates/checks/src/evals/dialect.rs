@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::source::member;
+
 /// An error that makes a file entirely unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -74,7 +76,7 @@ pub(super) const PROMPT_KEYS: [&str; 7] =
     ["prompt", "input", "question", "query", "user_request", "brief", "task"];
 
 /// Keys of demands.
-pub(super) const DEMAND_KEYS: [&str; 26] = [
+pub(super) const DEMAND_KEYS: [&str; 28] = [
     "expectations",
     "assertions",
     "checks",
@@ -101,17 +103,35 @@ pub(super) const DEMAND_KEYS: [&str; 26] = [
     "fail_if",
     "required_output_sections",
     "forbidden_behaviors",
+    "must_do",
+    "must_not_do",
 ];
 /// Keys of the lists of cases in a document.
-pub(super) const LIST_KEYS: [&str; 8] = [
-    "evals",
-    "cases",
-    "test_cases",
-    "tests",
-    "iterations",
-    "queries",
-    "should_trigger",
+pub(super) const LIST_KEYS: [&str; 6] =
+    ["evals", "cases", "test_cases", "tests", "iterations", "queries"];
+/// Keys of lists of prompts that should load a skill.
+pub(super) const LOADING_KEYS: [&str; 5] =
+    ["should_trigger", "should_activate", "should", "positive", "positives"];
+/// Keys of lists of prompts that should not.
+pub(super) const OTHER_KEYS: [&str; 7] = [
     "should_not_trigger",
+    "should_not_activate",
+    "should_not",
+    "negative",
+    "negatives",
+    "near",
+    "near_misses",
+];
+/// Keys of the skill that a prompt should load: a name, a list of names, or null for none.
+pub(super) const SKILL_KEYS: [&str; 4] =
+    ["expected_skill", "expected_skills", "expect_selected", "expected"];
+/// Keys of the skills that a prompt must not load.
+pub(super) const OTHER_SKILL_KEYS: [&str; 5] = [
+    "unexpected_skills",
+    "expect_not_selected",
+    "must_not_invoke",
+    "forbidden_skills",
+    "skills_not_expected",
 ];
 /// Keys of multi-message conversations.
 pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "conversation"];
@@ -119,14 +139,28 @@ pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "con
 /// A case with its JSON Pointer.
 type LocatedCase<'a> = (String, &'a Value);
 
-/// Locates the lists of cases in a document. A value that is not a list counts as empty.
-pub(super) fn locate(document: &Value) -> (EvalsDialect, Vec<LocatedCase<'_>>) {
+/// Returns true for the name of a file about the loading of skills.
+pub(super) fn is_routing_file(name: &str) -> bool {
+    matches!(
+        name.replace('_', "-").as_str(),
+        "trigger-evals.json"
+            | "trigger-eval.json"
+            | "triggers.json"
+            | "routing.json"
+            | "routing-evals.json"
+    )
+}
+
+/// Locates the lists of cases in the document of a file of this name. A value that is not a list counts
+/// as empty.
+pub(super) fn locate<'v>(name: &str, document: &'v Value) -> (EvalsDialect, Vec<LocatedCase<'v>>) {
+    let is_routing = is_routing_file(name);
     match document {
-        Value::Array(items) if is_trigger_list(items) => {
+        Value::Array(items) if is_trigger_list(items, is_routing) || is_group_list(items) => {
             (EvalsDialect::Trigger, located("", items))
         }
         Value::Array(items) => (EvalsDialect::Array, located("", items)),
-        Value::Object(members) => locate_in_object(document, members),
+        Value::Object(members) => locate_in_object(document, members, is_routing),
         _ => (EvalsDialect::Unknown, Vec::new()),
     }
 }
@@ -138,6 +172,7 @@ fn located<'a>(pointer: &str, items: &'a [Value]) -> Vec<LocatedCase<'a>> {
 fn locate_in_object<'a>(
     document: &'a Value,
     members: &'a Map<String, Value>,
+    is_routing: bool,
 ) -> (EvalsDialect, Vec<LocatedCase<'a>>) {
     let keys = [
         ("evals", EvalsDialect::Evals),
@@ -147,7 +182,8 @@ fn locate_in_object<'a>(
     ];
     for (key, dialect) in keys {
         let Some(items) = members.get(key).and_then(Value::as_array) else { continue };
-        let dialect = if is_trigger_list(items) { EvalsDialect::Trigger } else { dialect };
+        let is_trigger = is_trigger_list(items, is_routing) || is_group_list(items);
+        let dialect = if is_trigger { EvalsDialect::Trigger } else { dialect };
         return (dialect, located(&format!("/{key}"), items));
     }
     if let Some(rounds) = members.get("iterations").and_then(Value::as_array) {
@@ -158,11 +194,20 @@ fn locate_in_object<'a>(
         });
         return (EvalsDialect::Iterations, lists.flatten().collect());
     }
-    let is_trigger = ["queries", "should_trigger", "should_not_trigger"]
-        .iter()
-        .any(|key| members.get(*key).is_some_and(Value::is_array));
-    if is_trigger {
+    let is_list = |key: &str| member(members, key).is_some_and(|(_, value)| value.is_array());
+    // The other keys are words of many other files.
+    let certain = ["queries", "should_trigger", "should_not_trigger", "should_activate"];
+    if certain.into_iter().any(is_list) || is_routing && is_group(document) {
         return (EvalsDialect::Trigger, vec![(String::new(), document)]);
+    }
+    // Groups by the name of the skill, perhaps beside remarks, or below a key of their own.
+    let below = members.get("skills").and_then(Value::as_object);
+    for (pointer, members) in [("", Some(members)), ("/skills", below)] {
+        let groups = || members.into_iter().flatten().filter(|(_, value)| !value.is_string());
+        if groups().next().is_some() && groups().all(|(_, value)| is_group(value)) {
+            let groups = groups().map(|(name, group)| (crate::yaml::join(pointer, name), group));
+            return (EvalsDialect::Trigger, groups.collect());
+        }
     }
     if PROMPT_KEYS.iter().chain(&FLOW_KEYS).any(|key| members.contains_key(*key)) {
         return (EvalsDialect::Case, vec![(String::new(), document)]);
@@ -183,8 +228,41 @@ pub(super) fn is_promptfoo(document: &Value) -> bool {
             || tests.as_array().is_some_and(|all| all.iter().any(asserts)))
 }
 
-/// Returns true if each item is a prompt whose only demand is about loading a skill.
-fn is_trigger_list(items: &[Value]) -> bool {
+/// Returns true for a mapping of nothing but lists of prompts, of which some should load a skill.
+fn is_group(value: &Value) -> bool {
+    let Some(members) = value.as_object() else { return false };
+    let is_prompts = |value: &Value| {
+        let is_prompt =
+            |item: &Value| item.is_string() || item.get("prompt").or(item.get("query")).is_some();
+        value.as_array().is_some_and(|items| items.iter().all(is_prompt))
+    };
+    let has = |keys: &[&str]| {
+        keys.iter().any(|key| member(members, key).is_some_and(|(_, value)| is_prompts(value)))
+    };
+    let is_known = |(key, value): (&String, &Value)| {
+        let lists = || LOADING_KEYS.iter().chain(&OTHER_KEYS);
+        value.is_string() || lists().any(|it| member(members, it).is_some_and(|(k, _)| k == key))
+    };
+    (has(&LOADING_KEYS) || has(&OTHER_KEYS)) && members.iter().all(is_known)
+}
+
+/// Returns true for a word in the place of a skill that stands for no skill.
+pub(super) fn is_no_skill(name: &str) -> bool {
+    matches!(
+        name.to_lowercase().as_str(),
+        "none" | "null" | "no_skill" | "no-skill" | "nothing" | "-"
+    )
+}
+
+/// Returns true if each item is a skill with lists of prompts.
+fn is_group_list(items: &[Value]) -> bool {
+    let has_skill = |item: &Value| item.get("skill").or(item.get("skill_name")).is_some();
+    !items.is_empty() && items.iter().all(|item| has_skill(item) && is_group(item))
+}
+
+/// Returns true if each item is a prompt whose only demand is about loading a skill. `is_routing` is
+/// true if the name of the file says so.
+fn is_trigger_list(items: &[Value], is_routing: bool) -> bool {
     let no_demand = |item: &Value| !DEMAND_KEYS.iter().any(|key| item.get(*key).is_some());
     let is_trigger =
         |item: &Value| item.get("should_trigger").is_some_and(Value::is_boolean) && no_demand(item);
@@ -193,15 +271,23 @@ fn is_trigger_list(items: &[Value]) -> bool {
         !text.is_empty()
             && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/'))
     };
-    let is_routed = |item: &Value| {
-        let expected = item.get("expected");
-        expected.is_some_and(|it| it.is_null() || it.as_str().is_some_and(is_name))
-            && no_demand(item)
+    let names_skill = |value: &Value| match value {
+        Value::Array(names) => names.iter().all(|name| name.as_str().is_some_and(is_name)),
+        other => other.is_null() || other.as_str().is_some_and(is_name),
     };
+    let expects = |item: &Value, keys: &[&str]| {
+        let members = item.as_object();
+        let found = keys.iter().find_map(|key| member(members?, key));
+        found.is_some_and(|(_, value)| names_skill(value)) && no_demand(item)
+    };
+    let is_routed = |item: &Value| expects(item, &["expected"]);
     // `expected` is also a key of reference answers, and may be one word. A null makes the
-    // difference.
+    // difference, or the name of the file.
     let has_none = || items.iter().any(|item| item.get("expected").is_some_and(Value::is_null));
-    !items.is_empty() && (items.iter().all(is_trigger) || items.iter().all(is_routed) && has_none())
+    !items.is_empty()
+        && (items.iter().all(is_trigger)
+            || items.iter().all(is_routed) && (is_routing || has_none())
+            || is_routing && items.iter().all(|item| expects(item, &SKILL_KEYS)))
 }
 
 /// Returns why a text is no suite, if it only stands for one in Git.

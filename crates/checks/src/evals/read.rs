@@ -67,7 +67,12 @@ pub fn read(
 pub fn is_foreign(name: &str, text: &str) -> bool {
     let Ok(parsed) = SourceText::yaml("", text, YamlSchema::V1_2, 0) else { return false };
     let source = SuiteSource { name, whole: text, text: &parsed, is_lines: false };
-    recognise(&source).dialect != EvalsDialect::Evals
+    if recognise(&source).dialect != EvalsDialect::Evals {
+        return true;
+    }
+    // Without a list of cases it is ours only by its version.
+    let document = parsed.value();
+    document.is_array() || document.get("cases").is_none() && document["version"] != 1
 }
 
 /// The format of a file, by its name.

@@ -216,9 +216,21 @@ impl<'a> Fields<'a> {
 
     /// Reads a key. Null counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
-        let (key, value) = self.members.get_key_value(key)?;
+        self.place_of(key).map(|(_, value)| value)
+    }
+
+    /// Reads a key that is present, with its value, null too.
+    pub(super) fn get_or_null(&self, key: &str) -> Option<&'a Value> {
+        let (key, value) = member(self.members, key)?;
         self.read.borrow_mut().insert(key);
-        Some(value).filter(|value| !value.is_null())
+        Some(value)
+    }
+
+    /// Reads a key, and returns the pointer of its value too.
+    fn place_of(&self, key: &str) -> Option<(String, &'a Value)> {
+        let (key, value) = member(self.members, key)?;
+        self.read.borrow_mut().insert(key);
+        (!value.is_null()).then(|| (yaml::join(&self.pointer, key), value))
     }
 
     /// Reads the first of several keys that is present.
@@ -245,32 +257,51 @@ impl<'a> Fields<'a> {
 
     /// Reads the texts of a list, or a single text.
     pub(super) fn texts(&self, key: &str) -> Vec<&'a str> {
-        match self.get(key) {
-            Some(Value::Array(items)) => {
-                let pointer = yaml::join(&self.pointer, key);
+        match self.place_of(key) {
+            Some((pointer, Value::Array(items))) => {
                 // An item that is no text must not be lost without a warning.
                 for (at, _) in items.iter().enumerate().filter(|(_, item)| !item.is_string()) {
                     self.source.leave_out(&format!("{pointer}/{at}"));
                 }
                 items.iter().filter_map(Value::as_str).collect()
             }
-            Some(Value::String(text)) => vec![text],
+            Some((_, Value::String(text))) => vec![text],
             _ => Vec::new(),
         }
     }
 
     /// Reads a mapping.
     pub(super) fn fields(&self, key: &str) -> Option<Fields<'a>> {
-        let value = self.get(key)?;
-        Fields::of(self.source, yaml::join(&self.pointer, key), value)
+        let (pointer, value) = self.place_of(key)?;
+        Fields::of(self.source, pointer, value)
     }
 
     /// Reads a list. Each item is a mapping, or `None` for anything else.
     pub(super) fn list(&self, key: &str) -> Vec<Option<Fields<'a>>> {
-        let pointer = yaml::join(&self.pointer, key);
-        let items = self.get(key).and_then(Value::as_array).into_iter().flatten().enumerate();
+        let Some((pointer, value)) = self.place_of(key) else { return Vec::new() };
+        let items = value.as_array().into_iter().flatten().enumerate();
         items.map(|(at, item)| Fields::of(self.source, format!("{pointer}/{at}"), item)).collect()
     }
+}
+
+/// Returns a member by its key, in the spelling of this key or as JavaScript spells it.
+pub(super) fn member<'v>(
+    members: &'v Map<String, Value>,
+    key: &str,
+) -> Option<(&'v str, &'v Value)> {
+    if let Some((key, value)) = members.get_key_value(key) {
+        return Some((key.as_str(), value));
+    }
+    let is_spelled_so = |spelled: &str| {
+        let mut wanted = key.chars();
+        // `expectedSkill` is `expected_skill`.
+        spelled.chars().all(|c| match wanted.next() {
+            Some('_') => c.is_ascii_uppercase() && wanted.next() == Some(c.to_ascii_lowercase()),
+            next => next == Some(c),
+        }) && wanted.next().is_none()
+    };
+    let found = key.contains('_').then(|| members.iter().find(|(key, _)| is_spelled_so(key)))?;
+    found.map(|(key, value)| (key.as_str(), value))
 }
 
 impl Drop for Fields<'_> {
@@ -311,6 +342,24 @@ mod tests {
         assert_eq!(lines_of(json)["/b/c"], 4);
         let toml = "version = \"1\"\n[agent]\ntimeout_sec = 3\n";
         assert_eq!(toml_lines(toml)["/agent/timeout_sec"], 3);
+    }
+
+    #[test]
+    fn keys_may_be_spelled_as_in_javascript() {
+        let text = "expectedSkill: a\nmaxTurns: {x: 1}\nexpectedskill: b\nmax_TurnsX: 1\n";
+        let source = SourceText::yaml("", text, YamlSchema::V1_2, 0).unwrap();
+        {
+            let root = source.root().unwrap();
+            assert_eq!(root.text("expected_skill"), Some("a"));
+            assert!(root.fields("max_turns").is_some_and(|it| it.get("y").is_none()));
+            assert!(root.get("max_turns_x").is_none() && root.get("expected").is_none());
+        }
+        let unread = source.unread_warnings().join("\n");
+        assert!(unread.contains("`maxTurns.x` (line 2)"), "{unread}");
+        assert!(
+            unread.contains("`expectedskill`") && !unread.contains("expectedSkill"),
+            "{unread}"
+        );
     }
 
     #[test]

@@ -88,10 +88,18 @@ impl EvalsFile {
         // The caller knows the actual skill folder; the name in the file is only a fallback.
         let named: Vec<String> = self.skill.iter().cloned().collect();
         let around = if skill.is_empty() { &named[..] } else { skill };
+        // Where no skill lies around the file, none of those that it names is meant by "none".
+        let mut all: Vec<String> = Vec::new();
+        for name in self.routing.iter().flat_map(|routing| &routing.skills) {
+            if !all.contains(name) {
+                all.push(name.clone());
+            }
+        }
         let mut nameless = 0u64;
         for (routing, number) in self.routing.iter().zip(1..) {
             let id = unique_id(&format!("trigger-{number}"), &mut taken);
-            match loading_case(id.clone(), routing, around) {
+            let none_of = around.is_empty() && !routing.should_trigger;
+            match loading_case(id.clone(), routing, if none_of { &all } else { around }) {
                 Some(case) => {
                     imported.suite.cases.push(case);
                     imported.loading.insert(id);

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::answer::{compare_count, equal};
 use super::{FactStatement, quote_name, quote_text};
 use crate::check::{
-    CheckObservation, CheckPattern, CheckText, CountBounds, DurationBounds, ObservedToolCall,
-    PatternSearchError, TaskStatus, ToolCallCheck, ToolNames,
+    CallOrder, CheckObservation, CheckPattern, CheckText, CountBounds, DurationBounds,
+    ObservedToolCall, PatternSearchError, TaskStatus, ToolCallCheck, ToolNames,
 };
 use selftest_text::wording::plural;
 
@@ -164,27 +164,48 @@ fn collect_texts<'v>(value: &'v Value, depth: usize, texts: &mut Vec<&'v str>) {
 }
 
 pub(in crate::check) fn first_calls(
-    tools: &ToolNames,
+    order: &CallOrder,
     seen: &CheckObservation<'_>,
 ) -> FactStatement {
     let Some(calls) = seen.tool_calls else {
         return FactStatement::not_reported(TOOLS);
     };
-    let mut before: Option<(usize, &CheckText)> = None;
-    for wanted in tools.names() {
-        let name = quote_name(wanted.as_str());
-        let Some(at) = calls.iter().position(|call| call.name == wanted.as_str()) else {
-            return FactStatement::new(false, format!("does not call the tool {name}"));
+    let mut before: Option<(usize, String)> = None;
+    for wanted in order.calls() {
+        let shown = shown_call(wanted);
+        let mut first = None;
+        for (at, call) in calls.iter().enumerate() {
+            if call.name != wanted.name.as_str() {
+                continue;
+            }
+            match call_matches(call, wanted) {
+                Ok(true) => {
+                    first = Some(at);
+                    break;
+                }
+                Ok(false) => {}
+                Err(error) => return FactStatement::undecided(format!("{shown}: {error}")),
+            }
+        }
+        let Some(at) = first else {
+            return FactStatement::new(false, format!("does not call the tool {shown}"));
         };
         if let Some((_, earlier)) = before.filter(|(earlier, _)| at < *earlier) {
-            let fact =
-                format!("calls the tool {name} before {} at first", quote_name(earlier.as_str()));
+            let fact = format!("calls the tool {shown} before {earlier} at first");
             return FactStatement::new(false, fact);
         }
-        before = Some((at, wanted));
+        before = Some((at, shown));
     }
-    let names: Vec<String> = tools.names().iter().map(|name| quote_name(name.as_str())).collect();
+    let names: Vec<String> = order.calls().iter().map(shown_call).collect();
     FactStatement::new(true, format!("first calls the tools in this order: {}", names.join(", ")))
+}
+
+fn shown_call(wanted: &ToolCallCheck) -> String {
+    let name = quote_name(wanted.name.as_str());
+    match &wanted.matches {
+        Some(pattern) => format!("{name} with {}", quote_name(pattern.as_str())),
+        None => name,
+    }
 }
 
 pub(in crate::check) fn tool_not_called(

@@ -212,7 +212,7 @@ fn read_grader(fields: &Fields<'_>, body: Option<&str>, case: &mut EvalCase) {
     let demand = match kind {
         "regex" => regex(fields, body),
         "tool_used" => tool_used(fields),
-        "tool_order" => match (fields.text("before"), fields.text("after")) {
+        "tool_order" => match (ordered_call(fields, "before"), ordered_call(fields, "after")) {
             (Some(before), Some(after)) => Ok(json!({"first_calls": [before, after]})),
             _ => Err("it lacks `before` or `after`".to_owned()),
         },
@@ -250,6 +250,16 @@ fn read_grader(fields: &Fields<'_>, body: Option<&str>, case: &mut EvalCase) {
         }
         Err(why) => CaseDemand::unknown(name, &why),
     });
+}
+
+/// Returns one side of an order: a tool, or a tool with a pattern of its input.
+fn ordered_call(fields: &Fields<'_>, key: &str) -> Option<Value> {
+    let Some(call) = fields.fields(key) else { return fields.text(key).map(|tool| json!(tool)) };
+    let tool = call.text("tool")?;
+    Some(match call.text("input_match") {
+        Some(pattern) => json!({"name": tool, "matches": pattern}),
+        None => json!(tool),
+    })
 }
 
 fn regex(fields: &Fields<'_>, body: Option<&str>) -> Result<Value, String> {

@@ -26,24 +26,14 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
 pub(super) const TRIGGERS: DialectEntry = DialectEntry {
     dialect: EvalsDialect::Trigger,
     title: "Trigger sets",
-    files: "`trigger-evals.json`, `evals/routing.json`: `query` with `should_trigger`, or two lists; `expected` with a skill or null",
+    files: "`trigger-evals.json`, `evals/routing.json`: `query` with `should_trigger`; two lists, also by skill; `expected_skill` or `expected` with a skill, several or null",
     yaml: Some(crate::yaml::YamlSchema::V1_2),
-    carries: "prompts, and whether which skill should be loaded",
+    carries: "prompts, and which skill should be loaded, and which not",
     refuses: "prompts that do not say so",
-    is_file_name: |name| {
-        let name = name.replace('_', "-");
-        matches!(
-            name.as_str(),
-            "trigger-evals.json"
-                | "trigger-eval.json"
-                | "triggers.json"
-                | "routing.json"
-                | "routing-evals.json"
-        )
-    },
+    is_file_name: dialect::is_routing_file,
     marks: &[],
     recognises: |source| {
-        let (dialect, _) = dialect::locate(source.text.value());
+        let (dialect, _) = dialect::locate(source.name, source.text.value());
         dialect == EvalsDialect::Trigger
     },
     read,
@@ -51,11 +41,23 @@ pub(super) const TRIGGERS: DialectEntry = DialectEntry {
 
 fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let document = source.text.value();
-    let (dialect, items) = dialect::locate(document);
+    let (dialect, items) = dialect::locate(source.name, document);
     reader.file.dialect = dialect;
     let root = source.text.root();
     if dialect == EvalsDialect::Unknown {
-        return root.iter().for_each(Fields::reads_all);
+        if let Some(root) = root.filter(|root| !root.members().is_empty()) {
+            root.reads_all();
+            let keys: Vec<String> = root
+                .members()
+                .keys()
+                .take(8)
+                .map(|key| format!("`{}`", terminal(key, 40)))
+                .collect();
+            let words =
+                format!("it is of no dialect that is known here: its keys are {}", keys.join(", "));
+            reader.file.refused.push(words);
+        }
+        return;
     }
     if items.len() > MAX_CASES {
         let words = format!("{} cases: more than {MAX_CASES} are not read", items.len());
@@ -72,6 +74,10 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
         let skill = root.first(&["skill_name", "skill"]).and_then(|(_, skill)| skill.as_str());
         reader.file.skill = skill.map(ToOwned::to_owned);
         root.describes(&dialect::LIST_KEYS);
+        for (pointer, _) in &items {
+            let first = pointer.split('/').nth(1).unwrap_or_default();
+            root.describes(&[&first.replace("~1", "/").replace("~0", "~")]);
+        }
         root.describes(&["$schema", "description", "version"]);
     } else {
         let skill = ["skill_name", "skill"].iter().find_map(|key| document.get(*key)?.as_str());
@@ -93,22 +99,29 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
 
 /// Adds one item of a trigger set: a prompt, a list of prompts, or two lists.
 fn trigger(item: &Fields<'_>, reader: &mut CaseReader<'_>) {
-    item.describes(&[
-        "skill_name",
-        "skill",
-        "id",
-        "name",
-        "note",
-        "notes",
-        "reason",
-        "description",
-    ]);
+    let remarks = ["id", "name", "note", "notes", "reason", "rationale", "description", "policy"];
+    item.describes(&remarks);
+    item.describes(&["skill_name", "version"]);
+    let own = item.text("skill").or(item.text("skill_name")).map(ToOwned::to_owned);
+    // A group by skill has the name of its skill as its key.
+    let key = item.pointer().rsplit('/').next().filter(|key| key.parse::<usize>().is_err());
+    let key = key.filter(|key| !key.is_empty());
+    let own = own.or(key.map(|key| key.replace("~1", "/").replace("~0", "~")));
+    let own: Vec<String> = own.into_iter().collect();
     let mut is_list = false;
-    for (key, should_trigger) in [("should_trigger", true), ("should_not_trigger", false)] {
+    let keys = dialect::LOADING_KEYS.iter().map(|key| (key, true));
+    for (key, should_trigger) in keys.chain(dialect::OTHER_KEYS.iter().map(|key| (key, false))) {
         for query in item.get(key).and_then(Value::as_array).into_iter().flatten() {
             is_list = true;
             let text = query.as_str().or_else(|| query_of(query)).unwrap_or_default();
-            add_query(text, Some(should_trigger), Vec::new(), reader);
+            add_query(text, Some(should_trigger), own.clone(), reader);
+            // A near miss may say what it is of: another skill.
+            let other =
+                ["expect", "expected", "expected_skill"].iter().find_map(|key| query.get(*key));
+            let other = other.and_then(Value::as_str).filter(|name| !dialect::is_no_skill(name));
+            if let Some(other) = other.filter(|_| !should_trigger) {
+                add_query(text, Some(true), vec![other.to_owned()], reader);
+            }
         }
     }
     if item.get("queries").is_some_and(Value::is_array) {
@@ -124,19 +137,37 @@ fn trigger(item: &Fields<'_>, reader: &mut CaseReader<'_>) {
 }
 
 fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
-    query.describes(&["id", "name", "note", "notes", "reason"]);
+    query.describes(&["id", "name", "note", "notes", "reason", "rationale"]);
     let keys: Vec<&str> = dialect::PROMPT_KEYS.into_iter().chain(["text"]).collect();
     let text = query.first(&keys).and_then(|(_, text)| text.as_str()).unwrap_or_default();
-    if let Some(expected) =
-        query.members().get("expected").filter(|_| query.get("should_trigger").is_none())
-    {
-        // Marks the key as read, which looking into the mapping does not.
-        let _ = query.get("expected");
-        let skill = expected.as_str().map(ToOwned::to_owned);
-        return add_query(text, Some(skill.is_some()), skill.into_iter().collect(), reader);
-    }
+    let names = |value: &Value| -> Vec<String> {
+        let names = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let names = names.iter().filter_map(Value::as_str);
+        names.filter(|name| !dialect::is_no_skill(name)).map(ToOwned::to_owned).collect()
+    };
+    let others: Vec<String> =
+        dialect::OTHER_SKILL_KEYS.iter().filter_map(|key| query.get(key)).flat_map(names).collect();
     let should_trigger = query.get("should_trigger").and_then(Value::as_bool);
-    add_query(text, should_trigger, Vec::new(), reader);
+    let expected = dialect::SKILL_KEYS.iter().filter(|_| should_trigger.is_none());
+    let Some((key, expected)) =
+        expected.clone().find_map(|key| Some((*key, query.get_or_null(key)?)))
+    else {
+        return add_query(text, should_trigger, Vec::new(), reader);
+    };
+    let mut skills = names(expected);
+    if key != "expected_skill" && skills.len() > 1 {
+        // Each of a list should be loaded.
+        for skill in skills {
+            add_query(text, Some(true), vec![skill], reader);
+        }
+    } else {
+        let should_trigger = !skills.is_empty();
+        skills.extend(query.get("acceptable_skills").map(names).unwrap_or_default());
+        add_query(text, Some(should_trigger), skills, reader);
+    }
+    if !others.is_empty() {
+        add_query(text, Some(false), others, reader);
+    }
 }
 
 fn query_of(query: &Value) -> Option<&str> {

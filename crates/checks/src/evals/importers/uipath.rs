@@ -206,6 +206,18 @@ fn rows(root: &Fields<'_>, reader: &CaseReader<'_>) -> Result<Vec<(String, Value
     Ok(named.collect())
 }
 
+/// Fills in `${row.name}` in all texts of a value.
+fn fill_all(value: &Value, row: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(fill(text, row)),
+        Value::Array(items) => items.iter().map(|item| fill_all(item, row)).collect(),
+        Value::Object(members) => Value::Object(
+            members.iter().map(|(key, value)| (key.clone(), fill_all(value, row))).collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
 /// Fills in `${row.name}`.
 fn fill(text: &str, row: &Value) -> String {
     let mut filled = String::new();
@@ -235,7 +247,19 @@ fn with_criteria(
 ) -> EvalCase {
     for criterion in criteria {
         match criterion {
-            Some(fields) => read_criterion(fields, row, &mut case),
+            Some(fields) => {
+                let Some(row) = row else {
+                    read_criterion(fields, &mut case);
+                    continue;
+                };
+                // As coder_eval does: every text of a criterion may name a value of the row.
+                let filled = fill_all(&Value::Object(fields.members().clone()), row);
+                let pointer = fields.pointer().to_owned();
+                if let Some(filled) = Fields::of(fields.source(), pointer, &filled) {
+                    read_criterion(&filled, &mut case);
+                }
+                fields.reads_all();
+            }
             None => case.demands.push(CaseDemand::unknown("criterion", "it is not a mapping")),
         }
     }
@@ -245,12 +269,9 @@ fn with_criteria(
 /// A check, or the reason why the criterion cannot be carried over.
 type Decided = Result<Value, String>;
 
-fn read_criterion(fields: &Fields<'_>, row: Option<&Value>, case: &mut EvalCase) {
+fn read_criterion(fields: &Fields<'_>, case: &mut EvalCase) {
     let kind = fields.text("type").unwrap_or_default();
-    let filled = |key: &str| {
-        let text = fields.get(key)?.as_str()?;
-        Some(row.map_or_else(|| text.to_owned(), |row| fill(text, row)))
-    };
+    let filled = |key: &str| Some(fields.get(key)?.as_str()?.to_owned());
     let words = filled("description").unwrap_or_else(|| kind.to_owned());
     // They say when to stop, and what counts for a whole suite.
     fields.describes(&["stop_when", "stop_early", "suite_thresholds"]);
