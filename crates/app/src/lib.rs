@@ -83,7 +83,7 @@ pub use skill_file::{
 };
 pub use skill_test::inventory::{FoundSkill, RefusedSkill, SkillInventory};
 pub use skill_test::{FinishedSkillTest, SkillTest, SkillTestSettings};
-pub use suite_file::SuiteFile;
+pub use suite_file::{SuiteFile, skill_around};
 pub use unfinished_measurement::UnfinishedMeasurement;
 
 /// A self-test of a project. See [`SelfTest::builder`].

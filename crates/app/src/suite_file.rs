@@ -576,6 +576,13 @@ impl ImportedSuite {
     }
 }
 
+/// Returns the names of the skill around a suite of another program, if there is one.
+pub fn skill_around(suite: &Path) -> Vec<String> {
+    let file = SkillFolder::locate(suite).skill.join(SKILL_FILE);
+    let skill = file.is_file().then(|| read_skill_text(&file).ok()).flatten();
+    skill.as_ref().map(skill_names).unwrap_or_default()
+}
+
 /// A file that a case needs and that is nowhere, by its path.
 struct MissingFile(String);
 

@@ -51,8 +51,8 @@ pub fn is_selftest_suite(path: &Path) -> bool {
     let Ok(document) = super::parse(&text, KIND) else { return extension != "json" };
     let has = |key: &str| document.value.get(key).is_some();
     if extension == "json" {
-        // An evals.json has no `version` with `cases`.
-        return has("version") && has("cases");
+        // Suites of other programs that have both also say whose they are.
+        return has("version") && has("cases") && !has("skill") && !has("skill_name");
     }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     !is_foreign(name, &text)

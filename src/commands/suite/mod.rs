@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::ui;
 use crate::ui::{eprint, print};
 use check::SuiteCheckArgs;
-use selftest_app::{AppError, find_report};
+use selftest_app::{AppError, find_report, skill_around};
 use selftest_checks::evals::{ShellPermission, folder};
 use selftest_checks::export::{ExportForm, export};
 use selftest_checks::suite::Suite;
@@ -170,7 +170,10 @@ fn read(path: &Path) -> Result<(Suite, Option<String>), AppError> {
     for path in &file.missing_files {
         eprint(&format!("warning: the file `{path}` is nowhere\n"));
     }
-    let names: Vec<String> = file.skill.iter().cloned().collect();
+    let mut names = skill_around(path);
+    if names.is_empty() {
+        names.extend(file.skill.clone());
+    }
     let denied = |_: &str| {
         ShellPermission::Denied("shell lines of another program are not converted".to_owned())
     };

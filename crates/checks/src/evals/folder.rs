@@ -155,6 +155,13 @@ impl SkillFolder {
     }
 }
 
+/// Folders in which every program of a machine looks for others, in the sandbox too.
+const PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+fn has_program(name: &str) -> bool {
+    !name.contains('/') && PROGRAMS.iter().any(|folder| Path::new(folder).join(name).is_file())
+}
+
 /// Finds the skill of a suite that lies apart from it: the only one of the plugin around it, or the
 /// one of the name of its folder, such as `plugins/harbour/skills/ferry` for `tests/harbour/ferry`.
 fn skill_by_name(evals: &Path, repository: Option<&Path>) -> Option<PathBuf> {
@@ -235,6 +242,40 @@ impl FileLookup for SkillFolder {
             }
         }
         (!parts.is_empty()).then(|| parts.join("/"))
+    }
+
+    fn has_program(&self, name: &str) -> bool {
+        has_program(name)
+    }
+
+    fn has_python_package(&self, python: Option<&str>, name: &str, version: Option<&str>) -> bool {
+        let usual = || {
+            let target = fs::read_link("/usr/bin/python3").ok()?;
+            let name = target.file_name()?.to_str()?.strip_prefix("python")?.to_owned();
+            Some(name)
+        };
+        let Some(python) = python.map(ToOwned::to_owned).or_else(usual) else { return false };
+        let mut folders = Vec::new();
+        for root in ["/usr/local/lib", "/usr/lib"] {
+            for kind in ["dist-packages", "site-packages"] {
+                folders.push(format!("{root}/python{python}/{kind}"));
+            }
+        }
+        // Debian's own packages are of its own Python.
+        if Some(&python) == usual().as_ref() {
+            folders.push("/usr/lib/python3/dist-packages".to_owned());
+        }
+        let plain = |name: &str| name.to_lowercase().replace(['-', '.'], "_");
+        let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
+        entries.flat_map(|entries| entries.flatten()).any(|entry| {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            let Some((found, there)) =
+                file.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'))
+            else {
+                return false;
+            };
+            plain(found) == plain(name) && version.is_none_or(|wanted| wanted == there)
+        })
     }
 
     fn folder_name(&self) -> Option<String> {

@@ -63,6 +63,19 @@ pub trait FileLookup {
         None
     }
 
+    /// Returns true if this machine has a program where every program finds it.
+    fn has_program(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Returns true if the Python of this version (such as `3.12`; the usual one if `None`) has a
+    /// package, in this version if one is given.
+    fn has_python_package(&self, python: Option<&str>, name: &str, version: Option<&str>) -> bool {
+        let _ = (python, name, version);
+        false
+    }
+
     /// Returns the name of the folder of the case file.
     fn folder_name(&self) -> Option<String> {
         None

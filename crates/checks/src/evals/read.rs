@@ -70,9 +70,13 @@ pub fn is_foreign(name: &str, text: &str) -> bool {
     if recognise(&source).dialect != EvalsDialect::Evals {
         return true;
     }
-    // Without a list of cases it is ours only by its version.
+    // Without a list of cases it is ours only by its version, and ours names no skill.
     let document = parsed.value();
-    document.is_array() || document.get("cases").is_none() && document["version"] != 1
+    let has = |key: &str| document.get(key).is_some();
+    document.is_array()
+        || has("skill")
+        || has("skill_name")
+        || !has("cases") && document["version"] != 1
 }
 
 /// The format of a file, by its name.

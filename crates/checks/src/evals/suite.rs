@@ -16,8 +16,9 @@ use crate::suite::{SUITE_VERSION, Suite, SuiteCase};
 const MAX_ID: usize = 64;
 /// Maximum length of a description, in bytes.
 const MAX_DESCRIPTION: usize = 200;
-/// Maximum length of a check's name, in bytes.
-const MAX_NAME: usize = 200;
+/// Maximum length of the words in a check's name, in bytes: a name has at most 200 characters, with an
+/// ellipsis and a remark.
+const MAX_NAME: usize = 180;
 /// Timeout of a command that prepares a case, in seconds.
 const SET_UP_SECONDS: u32 = 120;
 

@@ -1,14 +1,15 @@
 //! Tasks of Harbor and Terminal-Bench: `task.toml`, `instruction.md`, `tests/test.sh` and a container.
 //!
-//! The sandbox stands in for a container of which nothing is needed but its file system: a plain
-//! base image, folders and copied files. Any other task is refused with the line that it needs.
+//! The sandbox stands in for a container of which nothing is needed but its file system and what this
+//! machine has: a plain base image or Python, folders, copied files, installed programs. Any other task
+//! is refused with the line that it needs.
 
 use serde_json::{Value, json};
 
 use super::{DialectEntry, SuiteSource};
 use crate::evals::case::CaseReader;
 use crate::evals::dialect::EvalsDialect;
-use crate::evals::{CaseDemand, EvalCase, FileLocation, ShellLine, ShellUse};
+use crate::evals::{CaseDemand, EvalCase, FileLocation, FileLookup, ShellLine, ShellUse};
 use selftest_text::escape::terminal;
 
 pub(super) const ENTRY: DialectEntry = DialectEntry {
@@ -18,8 +19,8 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     yaml: None,
     carries: "instruction, files of the image, time limits, the tests with `reward.txt` or \
               `reward.json`: passed at a reward of 1",
-    refuses: "images with packages or services, MCP servers, several steps, paths of the container \
-              outside of its working folder",
+    refuses: "images with services, or with packages that this machine lacks; MCP servers, several \
+              steps, paths of the container outside of its working folder",
     is_file_name: |name| name == "task.toml",
     marks: &[],
     recognises: |source| {
@@ -73,7 +74,7 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     let text = |path: &str, reader: &CaseReader<'_>| {
         reader.lookup.text(path, FileLocation::Evals).and_then(Result::ok)
     };
-    root.describes(&["schema_version", "version", "metadata", "artifacts", "source"]);
+    root.describes(&["schema_version", "version", "metadata", "artifacts", "source", "solution"]);
     let task = root.fields("task");
     let name = task.as_ref().and_then(|task| {
         task.describes(&["description", "authors", "keywords"]);
@@ -91,6 +92,8 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     }
     let mut timeout = TIMEOUT;
     if let Some(verifier) = root.fields("verifier") {
+        // Files that are kept after the run.
+        verifier.describes(&["collect"]);
         timeout = verifier.get("timeout_sec").and_then(Value::as_f64).unwrap_or(timeout);
         if verifier.get("env").and_then(Value::as_object).is_some_and(|env| !env.is_empty()) {
             refused.push("its tests need variables of the environment".to_owned());
@@ -169,6 +172,7 @@ fn read_image(
     let dockerfile = reader.lookup.text("environment/Dockerfile", FileLocation::Evals);
     let Some(Ok(dockerfile)) = dockerfile else { return "/app".to_owned() };
     let mut folder = "/".to_owned();
+    let mut machine = ImageNeeds::default();
     // Copied after all lines were read, because the last WORKDIR is the folder of the case.
     let mut copies = Vec::new();
     for (line, number) in instructions(&dockerfile) {
@@ -183,13 +187,17 @@ fn read_image(
                 let image = rest.split_whitespace().next().unwrap_or_default();
                 let base = image.split(['@', ':']).next().unwrap_or_default();
                 let base = base.rsplit('/').next().unwrap_or_default();
-                if !PLAIN_IMAGES.contains(&base) {
-                    needs("is not a plain system");
+                let tag = image.rsplit_once(':').map_or("", |(_, tag)| tag);
+                match python_of(base, tag) {
+                    Some(version) => machine.python = Some(version),
+                    None if PLAIN_IMAGES.contains(&base) => {}
+                    None => needs("is not a plain system"),
                 }
             }
             "WORKDIR" => folder = join(&folder, rest),
-            "RUN" if is_folder_only(rest) => {}
+            "RUN" if machine.installs(rest) => {}
             "RUN" => needs("runs a command"),
+            "ENV" if is_harmless(rest) => {}
             "COPY" | "ADD" => {
                 let words: Vec<&str> = rest.split_whitespace().collect();
                 match words.as_slice() {
@@ -204,6 +212,7 @@ fn read_image(
             _ => needs("needs more than files"),
         }
     }
+    refused.extend(machine.lacking(reader.lookup));
     for (from, to, is_folder) in copies {
         let from = from.trim_start_matches("./").trim_end_matches('/').to_owned();
         let name = from.rsplit('/').next().unwrap_or(&from).to_owned();
@@ -266,12 +275,157 @@ fn instructions(text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// Returns true for a command that only makes folders.
-fn is_folder_only(command: &str) -> bool {
-    command.split("&&").all(|part| {
-        let mut words = part.split_whitespace();
-        words.next() == Some("mkdir") && words.all(|word| word == "-p" || word.starts_with('/'))
-    })
+/// What an image has beyond a plain system.
+#[derive(Default)]
+struct ImageNeeds {
+    /// Version of its Python, such as `3.12`, if it is an image of Python.
+    python: Option<String>,
+    /// Packages of the system.
+    packages: Vec<String>,
+    /// Packages of Python, with their versions.
+    python_packages: Vec<(String, Option<String>)>,
+}
+
+/// Packages of Debian whose program has another name. Those without a program are part of any system.
+const PACKAGES: [(&str, &[&str]); 22] = [
+    ("ca-certificates", &[]),
+    ("locales", &[]),
+    ("tzdata", &[]),
+    ("coreutils", &[]),
+    ("findutils", &["find"]),
+    ("procps", &["ps"]),
+    ("build-essential", &["gcc", "g++", "make"]),
+    ("golang-go", &["go"]),
+    ("golang", &["go"]),
+    ("nodejs", &["node"]),
+    ("python3-pip", &["pip3"]),
+    ("python-is-python3", &["python"]),
+    ("ripgrep", &["rg"]),
+    ("sqlite3", &["sqlite3"]),
+    ("xz-utils", &["xz"]),
+    ("util-linux", &["flock"]),
+    ("iproute2", &["ip"]),
+    ("net-tools", &["netstat"]),
+    ("dnsutils", &["dig"]),
+    ("openssh-client", &["ssh"]),
+    ("gnupg", &["gpg"]),
+    ("p7zip-full", &["7z"]),
+];
+
+impl ImageNeeds {
+    /// Records what a command installs. Returns false if it does anything else.
+    fn installs(&mut self, command: &str) -> bool {
+        command.split("&&").all(|part| {
+            let words: Vec<&str> = part.split_whitespace().collect();
+            let words = match words.as_slice() {
+                ["DEBIAN_FRONTEND=noninteractive", rest @ ..] => rest,
+                all => all,
+            };
+            match words {
+                ["mkdir", rest @ ..] => {
+                    rest.iter().all(|word| *word == "-p" || word.starts_with('/'))
+                }
+                ["apt-get" | "apt", "update" | "clean" | "autoremove", flags @ ..] => {
+                    flags.iter().all(|flag| flag.starts_with('-'))
+                }
+                ["rm", "-rf", places @ ..] => {
+                    places.iter().all(|place| place.starts_with("/var/lib/apt/lists"))
+                }
+                ["apt-get" | "apt", rest @ ..] => self.installs_packages(rest),
+                ["pip" | "pip3", "install", rest @ ..]
+                | ["python" | "python3", "-m", "pip", "install", rest @ ..] => {
+                    self.installs_python(rest)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    fn installs_packages(&mut self, words: &[&str]) -> bool {
+        let (flags, names): (Vec<&str>, Vec<&str>) =
+            words.iter().partition(|word| word.starts_with('-'));
+        let known = ["-y", "--yes", "-q", "-qq", "-yq", "-yqq", "--no-install-recommends"];
+        let ["install", names @ ..] = names.as_slice() else { return false };
+        // A version, a release or a file is more than the name of a program.
+        let is_name = |name: &&str| {
+            name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '+'))
+        };
+        self.packages.extend(names.iter().map(|name| (*name).to_owned()));
+        flags.iter().all(|flag| known.contains(flag)) && names.iter().all(is_name)
+    }
+
+    fn installs_python(&mut self, words: &[&str]) -> bool {
+        let known =
+            ["--no-cache-dir", "-q", "--quiet", "--upgrade", "-U", "--break-system-packages"];
+        for word in words.iter().map(|word| word.trim_matches(['"', '\''])) {
+            if known.contains(&word) {
+                continue;
+            }
+            let (name, version) = match word.split_once("==") {
+                Some((name, version)) => (name, Some(version.to_owned())),
+                None => (word, None),
+            };
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(is_name) {
+                return false;
+            }
+            self.python_packages.push((name.to_owned(), version));
+        }
+        true
+    }
+
+    /// Returns what this machine lacks of it.
+    fn lacking(&self, lookup: &dyn FileLookup) -> Vec<String> {
+        let mut lacking = Vec::new();
+        let python = self.python.as_deref();
+        if let Some(version) = python {
+            let names = [format!("python{version}"), "python3".to_owned(), "python".to_owned()];
+            lacking.extend(names.into_iter().find(|name| !lookup.has_program(name)));
+        }
+        for package in &self.packages {
+            let found = PACKAGES.iter().find(|(name, _)| name == package);
+            let has = match (found, package.strip_prefix("python3-")) {
+                (Some((_, programs)), _) => programs.iter().all(|name| lookup.has_program(name)),
+                (None, Some(name)) => lookup.has_python_package(None, name, None),
+                (None, None) => lookup.has_program(package),
+            };
+            if !has {
+                lacking.push(package.clone());
+            }
+        }
+        for (name, version) in &self.python_packages {
+            if !lookup.has_python_package(python, name, version.as_deref()) {
+                let version = version.as_ref().map(|it| format!("=={it}")).unwrap_or_default();
+                lacking.push(format!("{name}{version}"));
+            }
+        }
+        let shown = |name: String| {
+            format!("its image has `{}`, which this machine lacks", terminal(&name, 60))
+        };
+        lacking.into_iter().map(shown).collect()
+    }
+}
+
+/// Returns the version of an image of Python: `3.12` of `python:3.12-slim`.
+fn python_of(image: &str, tag: &str) -> Option<String> {
+    let mut numbers = tag.split(['.', '-']);
+    let (major, minor) = (numbers.next()?, numbers.next()?);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    (image == "python" && is_number(major) && is_number(minor)).then(|| format!("{major}.{minor}"))
+}
+
+/// Returns true for variables that change nothing that is asked.
+fn is_harmless(variables: &str) -> bool {
+    const NAMES: [&str; 6] = [
+        "DEBIAN_FRONTEND",
+        "PYTHONUNBUFFERED",
+        "PYTHONDONTWRITEBYTECODE",
+        "PIP_NO_CACHE_DIR",
+        "LANG",
+        "LC_ALL",
+    ];
+    let mut words = variables.split_whitespace();
+    words.all(|word| word.split_once('=').is_some_and(|(name, _)| NAMES.contains(&name)))
 }
 
 fn join(folder: &str, path: &str) -> String {

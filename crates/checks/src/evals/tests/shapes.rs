@@ -281,3 +281,70 @@ fn an_order_of_calls_has_patterns_of_their_input() {
     let with_number = json!({"first_calls": [{"name": "Bash", "max": 2}]});
     assert!(check::read(&with_number).is_err());
 }
+
+/// A machine with some programs, on which a task of Harbor lies.
+struct Machine {
+    files: MemoryFiles,
+    programs: &'static [&'static str],
+    python_packages: &'static [(&'static str, &'static str)],
+}
+
+impl FileLookup for Machine {
+    fn find(&self, path: &str) -> Option<FileLocation> {
+        self.files.find(path)
+    }
+
+    fn text(&self, path: &str, place: FileLocation) -> Option<std::io::Result<String>> {
+        self.files.text(path, place)
+    }
+
+    fn list(&self, path: &str, place: FileLocation) -> Vec<String> {
+        self.files.list(path, place)
+    }
+
+    fn has_program(&self, name: &str) -> bool {
+        self.programs.contains(&name)
+    }
+
+    fn has_python_package(&self, python: Option<&str>, name: &str, version: Option<&str>) -> bool {
+        python == Some("3.12")
+            && self.python_packages.iter().any(|(found, there)| {
+                *found == name && version.is_none_or(|version| version == *there)
+            })
+    }
+}
+
+#[test]
+fn a_task_of_harbor_runs_where_the_machine_has_what_its_image_installs() {
+    let of = |dockerfile: &'static str, programs: &'static [&'static str]| {
+        let files = MemoryFiles(vec![
+            ("environment/Dockerfile", dockerfile),
+            ("environment/sum.py", "print(1)"),
+            ("instruction.md", "Mend /app/sum.py"),
+            ("tests/test.sh", "python -m pytest /tests/t.py && echo 1 >/logs/verifier/reward.txt"),
+        ]);
+        let machine = Machine { files, programs, python_packages: &[("pytest", "8.4.1")] };
+        read("task.toml", b"version = \"1.0\"\n[environment]\n", &machine).unwrap()
+    };
+    let image = "FROM python:3.12-slim\nRUN apt-get update && apt-get install -y --no-install-recommends \\\n  procps curl \\\n  && rm -rf /var/lib/apt/lists/*\n\
+        RUN pip install --no-cache-dir pytest==8.4.1\nENV PYTHONUNBUFFERED=1\nWORKDIR /app\nCOPY sum.py /app/\n";
+    let all = &["python3.12", "python3", "python", "ps", "curl"];
+    let file = of(image, all);
+    assert_eq!(file.cases.len(), 1, "{file:?}");
+    assert_eq!(file.cases[0].files[0].path, "sum.py");
+    let file = of(image, &["python3", "python3.13", "python", "ps"]);
+    let why = &file.refused[0];
+    assert!(why.contains("`python3.12`, which this machine lacks"), "{why}");
+    assert!(why.contains("`curl`") && !why.contains("`procps`"), "{why}");
+    for (line, why) in [
+        ("RUN pip install pytest==9.0.0", "`pytest==9.0.0`, which this machine lacks"),
+        ("RUN pip install -r requirements.txt", "runs a command"),
+        ("RUN apt-get install -y curl=7.88", "runs a command"),
+        ("RUN curl -LsSf https://example.org | sh", "runs a command"),
+        ("ENV API_KEY=x", "needs more than files"),
+    ] {
+        let image = Box::leak(format!("FROM python:3.12\n{line}\n").into_boxed_str());
+        let file = of(image, all);
+        assert!(file.refused[0].contains(why), "{line}: {:?}", file.refused);
+    }
+}
