@@ -3,9 +3,9 @@
 
 use serde::Deserialize;
 
-use super::blocks::{ContentBlocks, MessageContext};
 use super::event::{EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome};
 use super::feed::SessionFeed;
+use super::printed_answer::PrintedAnswer;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
@@ -43,7 +43,7 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
             run.event(event, feed);
         }
     }
-    run.flush(feed);
+    run.answer.flush(feed);
     Ok(())
 }
 
@@ -79,11 +79,10 @@ struct DroidTokens {
     cache_creation_input_tokens: LenientInt,
 }
 
-/// The answer that is being assembled: what is said and called before the next result.
+/// State between lines.
 #[derive(Default)]
 struct DroidRun {
-    blocks: ContentBlocks<'static>,
-    time: Option<jiff::Timestamp>,
+    answer: PrintedAnswer,
     /// Id of the last reasoning, which may be written twice.
     thought: String,
     last_text: String,
@@ -103,29 +102,23 @@ impl DroidRun {
                 feed.head.add_model(&event.model);
             }
             "message" if event.role.as_str() == "user" => {
-                self.flush(feed);
+                self.answer.flush(feed);
                 feed.send_text(EventRole::User, EventOrigin::Human, event.text, time);
             }
             "message" => {
-                self.start(time, feed);
                 event.text.as_str().clone_into(&mut self.last_text);
-                self.blocks.say(event.text.into_owned());
+                self.answer.say(&event.text, time, feed);
             }
             "reasoning" => {
                 if event.id.is_empty() || self.thought != event.id.as_str() {
                     event.id.as_str().clone_into(&mut self.thought);
-                    self.start(time, feed);
-                    self.blocks.think(event.text.into_owned());
+                    self.answer.think(&event.text, time, feed);
                 }
             }
             "tool_call" => {
-                self.start(time, feed);
                 let name = if event.tool_name.is_empty() { event.tool_id } else { event.tool_name };
-                self.blocks.call(ToolCall {
-                    id: event.id.into_owned(),
-                    name: name.into_owned(),
-                    arguments: event.parameters.0,
-                });
+                let call = ToolCall { id: event.id, name, arguments: event.parameters.0 };
+                self.answer.call(call, time, feed);
             }
             "tool_result" => {
                 let mut result = failure::result_of(event.value.0);
@@ -135,14 +128,13 @@ impl DroidRun {
                     Some(false) if result.outcome != ToolOutcome::Failed => ToolOutcome::Ok,
                     _ => result.outcome,
                 };
-                result.call_id = event.id.into_owned();
-                self.blocks.result(result);
+                result.call_id = event.id;
+                self.answer.result(result);
             }
             "completion" => {
                 // It repeats the last message.
                 if self.last_text != event.final_text.as_str() {
-                    self.start(time, feed);
-                    self.blocks.say(event.final_text.into_owned());
+                    self.answer.say(&event.final_text, time, feed);
                 }
                 feed.head.usage = event.usage.0.map(|usage| TokenCounts {
                     input: usage.input_tokens.count() + usage.cache_creation_input_tokens.count(),
@@ -154,21 +146,6 @@ impl DroidRun {
                 feed.count_unknown(kind);
                 feed.notes.ignored_records += 1;
             }
-        }
-    }
-
-    /// Begins the next answer if results have ended this one.
-    fn start(&mut self, time: Option<jiff::Timestamp>, feed: &mut SessionFeed<'_>) {
-        if self.blocks.has_results() {
-            self.flush(feed);
-        }
-        self.time = self.time.or(time);
-    }
-
-    fn flush(&mut self, feed: &mut SessionFeed<'_>) {
-        let (blocks, time) = (std::mem::take(&mut self.blocks), self.time.take());
-        if !blocks.is_empty() {
-            blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
         }
     }
 }

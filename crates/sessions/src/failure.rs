@@ -179,9 +179,18 @@ pub(super) fn is_failure_text(text: &str) -> bool {
     })
 }
 
-/// Parses the line that `AutoGen` puts before program output: `exitcode: 1 (execution failed)`.
+/// Parses the exit code that a program puts before the output of a command: AutoGen (`exitcode: 1
+/// (execution failed)`), mini-swe-agent (`<returncode>1</returncode>`) and Codex (`Exit code: 1` and
+/// the time that the command took).
 fn reported_code(text: &str) -> Option<i64> {
-    text.strip_prefix("exitcode: ")?.split_once(" (execution ")?.0.parse().ok()
+    let (start, end) = [
+        ("exitcode: ", " (execution "),
+        ("<returncode>", "</returncode>"),
+        ("Exit code: ", "\nWall time: "),
+    ]
+    .into_iter()
+    .find(|(start, _)| text.starts_with(start))?;
+    text[start.len()..].split_once(end)?.0.trim().parse().ok()
 }
 
 /// Parses the first JSON value of a text; plain text may follow it.
@@ -277,6 +286,10 @@ mod tests {
             ("exitcode: 0 (execution succeeded)\nCode output: 4", ToolOutcome::Ok, Some(0)),
             ("exitcode: 1 (execution failed)\nCode output:", ToolOutcome::Failed, Some(1)),
             ("exitcode: is what I print", ToolOutcome::Unknown, None),
+            ("<returncode>1</returncode>\n<output>\n", ToolOutcome::Failed, Some(1)),
+            ("<returncode>0</returncode>\n<output>\n", ToolOutcome::Ok, Some(0)),
+            ("Exit code: 2\nWall time: 1.1 seconds\nOutput:\n", ToolOutcome::Failed, Some(2)),
+            ("Exit code: 2", ToolOutcome::Unknown, None),
             ("[Tool execution cancelled — user interrupt]", ToolOutcome::Rejected, None),
             ("Error: user not found", ToolOutcome::Failed, None),
             ("the log says error: none", ToolOutcome::Unknown, None),

@@ -14,7 +14,8 @@ use crate::outline::JsonOutline;
 use crate::source::SessionSource;
 use crate::{
     SessionReadError, aider, antigravity, atif, chat, chat_gpt, claude_code, claude_print, codex,
-    codex_exec, copilot_cli, crush, cursor, cursor_store, factory_stream, gemini_cli, goose, grok,
+    codex_exec, copilot_cli, crush, cursor, cursor_print, cursor_store, factory_stream, gemini_cli,
+    gemini_print, goose, grok,
     hermes, inspect, kimi, kiro, mini_swe_agent, open_code, open_hands, open_hands_sdk, pi,
     qwen_code, spec_story, swe_agent, traces, vs_code, zed,
 };
@@ -82,6 +83,10 @@ session_formats! {
     Antigravity("antigravity") => antigravity::FORMAT,
     /// Grok: JSON lines beside a summary.
     Grok("grok") => grok::FORMAT,
+    /// Output of `cursor-agent -p` in JSON lines.
+    CursorPrint("cursor-print") => cursor_print::FORMAT,
+    /// Output of `gemini -p` in JSON.
+    GeminiPrint("gemini-print") => gemini_print::FORMAT,
     /// Output of `claude -p` in JSON.
     ClaudePrint("claude-print") => claude_print::FORMAT,
     /// Output of `droid exec` in JSON lines.

@@ -1,6 +1,8 @@
 //! Reads goose's `~/.local/share/goose/sessions/sessions.db`: SQLite with message contents as JSON
 //! (`content_json`). Older versions write one JSON Lines file per session with the same messages,
-//! which is read as chat.
+//! which is read as chat. `goose run --output-format stream-json` prints them, too.
+
+mod printed;
 
 use std::path::Path;
 
@@ -30,12 +32,15 @@ const SESSION: [&str; 8] = [
     "accumulated_output_tokens",
 ];
 
+const AGENT: &str = "goose";
+
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
+    json: printed::is_line,
     table: Some(("messages", &["session_id", "role", "content_json"])),
     ids: IdSource::FileName,
     folders: &[AgentFolders {
-        agent: "goose",
+        agent: AGENT,
         variable: None,
         roots: &[HomeRoot::Data("goose")],
         parts: &["sessions"],
@@ -43,8 +48,11 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
     ..FormatEntry::new(read)
 };
 
-/// Reads every session of a database.
+/// Reads every session of a database, or a printed one.
 fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
+    if !sqlite::is_database(source)? {
+        return printed::read(source, feed);
+    }
     let path = sqlite::file(source)?;
     sqlite::block_on(read_database(path, feed))?
 }
@@ -83,7 +91,7 @@ fn head(fields: &[Text<'_>; 8], feed: &mut SessionFeed<'_>) {
     let [id, folder, model, platform, created, updated, input, output] = fields;
     feed.head = SessionHead {
         id: id.as_str().to_owned(),
-        agent: "goose".to_owned(),
+        agent: AGENT.to_owned(),
         platform: platform.line(60),
         cwd: folder.line(400),
         ..SessionHead::default()

@@ -15,6 +15,7 @@ use crate::content::{ApiCall, ApiFunction, ApiUsage, MessageContent};
 use crate::event::{Event, EventMark, EventOrigin, EventRole, ToolCall, ToolOutcome, ToolResult};
 use crate::feed::SessionFeed;
 use crate::format::{AgentFolders, FormatEntry, HomeRoot, VerificationBasis, VerifiedVersion};
+use crate::outline::JsonOutline;
 use crate::source::{DocumentReader, SessionSource};
 use crate::text::Text;
 use crate::time::Moment;
@@ -25,12 +26,11 @@ use crate::{SessionReadError, failure};
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
     json: |value| value.mark("trajectory_format").starts_with("mini-swe-agent"),
     // The trajectory format is the last key, out of reach in a large file.
-    weak_json: |value| value.has("info") && value.list("messages").iter().any(has_role),
-    json_list: |values| {
-        // A shell fence alone may occur in any chat.
-        let holds = |mark| values.iter().any(|value| value.has(mark));
-        is_chat(values) && holds("is:bash fence") && holds("is:shell protocol")
+    weak_json: |value| {
+        let messages = value.list("messages");
+        is_protocol(messages) || (value.has("info") && messages.iter().any(has_role))
     },
+    json_list: is_protocol,
     folders: &[AgentFolders {
         agent: "mini-swe-agent",
         variable: Some("MSWEA_GLOBAL_CONFIG_DIR"),
@@ -44,6 +44,13 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
     }),
     ..FormatEntry::new(read)
 };
+
+/// Returns true if these are messages in mini-swe-agent's protocol, which other agents use too.
+fn is_protocol(messages: &[JsonOutline]) -> bool {
+    // A shell fence alone may occur in any chat.
+    let holds = |mark| messages.iter().any(|message| message.has(mark));
+    is_chat(messages) && holds("is:bash fence") && holds("is:shell protocol")
+}
 
 /// Reads a trajectory.
 fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
@@ -385,7 +392,7 @@ fn command_of(arguments: JsonText) -> Text<'static> {
 
 #[cfg(test)]
 mod tests {
-    use crate::test_support::survives_damage;
+    use crate::test_support::{only_session, survives_damage};
     use crate::{
         EventMark, EventOrigin, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
         TokenCounts, ToolOutcome, read,
@@ -550,6 +557,23 @@ mod tests {
             read(&SessionSource::bytes("chat.json", json), &mut SessionCollector::default())
                 .unwrap();
         assert_eq!(reading.format, SessionFormat::Chat);
+    }
+
+    #[test]
+    fn other_agents_with_its_protocol() {
+        let text = r#"{"outcome":"exit:task_complete","messages":[
+  {"role":"system","content":"Wrap each command in a ```bash ... ``` block."},
+  {"role":"user","content":"count lines"},
+  {"role":"assistant","content":"```bash\nwc -l a\n```"},
+  {"role":"tool","content":"<returncode>1</returncode>\n<output>\nno such file\n</output>"},
+  {"role":"assistant","content":"There is none."}]}"#;
+        let session =
+            only_session(SessionFormat::MiniSweAgent, &SessionSource::bytes("run.json", text));
+        let said: Vec<_> =
+            session.events.iter().map(|event| (event.text.as_str(), event.calls.len())).collect();
+        assert_eq!(said[2..], [("", 1), ("", 0), ("There is none.", 0)]);
+        let result = &session.events[3].results[0];
+        assert_eq!((result.outcome, result.exit_code), (ToolOutcome::Failed, Some(1)));
     }
 
     #[test]

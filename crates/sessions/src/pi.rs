@@ -1,4 +1,5 @@
-//! Reads pi sessions: JSON lines of a header and entries, format versions 1 to 3.
+//! Reads pi sessions: JSON lines of a header and entries, format versions 1 to 3, and the lines that
+//! `pi --mode json` prints.
 //!
 //! From version 2, entries form a tree through `id` and `parentId`. Going back in a session and
 //! typing something else starts another branch in the same file, and the branch of the last entry
@@ -103,7 +104,8 @@ fn read_header(entry: &PiEntry<'_>, feed: &mut SessionFeed<'_>) {
 fn send(entry: PiEntry<'_>, feed: &mut SessionFeed<'_>) {
     let time = entry.timestamp.0;
     let event = match entry.kind.as_str() {
-        "message" => entry.message.0.and_then(|message| message.event(feed)),
+        // `message_end` is what `pi --mode json` prints.
+        "message" | "message_end" => entry.message.0.and_then(|message| message.event(feed)),
         "custom_message" => {
             let text = entry.content.text;
             Some(Event {
@@ -482,6 +484,31 @@ mod tests {
     fn outcomes(session: &Session) -> Vec<(&str, ToolOutcome, Option<i64>)> {
         let results = session.events.iter().flat_map(|event| &event.results);
         results.map(|result| (result.call_id.as_str(), result.outcome, result.exit_code)).collect()
+    }
+
+    #[test]
+    fn printed_lines_are_read_once() {
+        // The other lines repeat the messages in pieces.
+        let printed = r#"{"type":"session","version":3,"id":"p-1","timestamp":"2026-02-01T09:00:00.000Z","cwd":"/w"}
+{"type":"agent_start"}
+{"type":"message_start","message":{"role":"user","content":[{"type":"text","text":"read it"}]}}
+{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":"read it"}]}}
+{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":"I re"}}
+{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"I read."},{"type":"toolCall","id":"c1","name":"read","arguments":{"path":"a"}}],"model":"m-1","usage":{"input":9,"output":2,"cost":{"total":0.5}}}}
+{"type":"tool_execution_end","toolCallId":"c1","toolName":"read","result":{"content":[]},"isError":false}
+{"type":"message_end","message":{"role":"toolResult","toolCallId":"c1","toolName":"read","content":[{"type":"text","text":"hello"}],"isError":false}}
+{"type":"turn_end","message":{"role":"assistant","content":[]},"toolResults":[]}
+{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"It says hello."}],"model":"m-1"}}
+{"type":"agent_end","messages":[{"role":"user","content":"read it"}]}
+"#;
+        let mut collector = SessionCollector::default();
+        let reading = read(&SessionSource::bytes("run.jsonl", printed), &mut collector).unwrap();
+        assert_eq!(reading.format, SessionFormat::Pi);
+        let session = collector.into_sessions().remove(0);
+        assert_eq!((session.head.id.as_str(), session.head.stated_cost), ("p-1", Some(0.5)));
+        let said: Vec<_> =
+            session.events.iter().map(|event| (event.text.as_str(), event.calls.len())).collect();
+        assert_eq!(said, [("read it", 0), ("I read.", 1), ("", 0), ("It says hello.", 0)]);
     }
 
     #[test]

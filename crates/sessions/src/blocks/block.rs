@@ -390,6 +390,8 @@ impl<'a> ContentBlock<'a> {
                     blocks.say(self.text);
                 }
             }
+            // The text of a tool's message, which names the call.
+            "tool_output" if self.call_id.is_empty() && self.id.is_empty() => blocks.say(self.text),
             "thinking" | "reasoning" | "reasoning_text" | "redacted_thinking"
             | "redacted-reasoning" | "redactedThinking" => {
                 let mut thought = self.thinking;
@@ -430,6 +432,7 @@ impl<'a> ContentBlock<'a> {
             | "tool-result"
             | "tool-error"
             | "tool_call_response"
+            | "tool_output"
             | "toolResponse"
             | "function_call_output"
             | "function_result"

@@ -108,6 +108,11 @@ impl<'a> ContentBlocks<'a> {
         self.steps.iter().any(|step| !step.calls.is_empty())
     }
 
+    /// Returns true if any step has the call with this id.
+    pub(super) fn has_call(&self, id: &str) -> bool {
+        self.steps.iter().flat_map(|step| &step.calls).any(|call| call.id.as_str() == id)
+    }
+
     /// Returns true if any step has text.
     pub(super) fn has_text(&self) -> bool {
         self.steps.iter().any(|step| !step.text.is_empty())

@@ -233,7 +233,10 @@ impl<'a> ChatMessage<'a> {
         self.content.each_step(take_from_text);
         self.content.think_first(self.reasoning);
         for call in self.tool_calls.0 {
-            self.content.call(call);
+            // Some exports write a call among the blocks as well.
+            if call.id.is_empty() || !self.content.has_call(&call.id) {
+                self.content.call(call);
+            }
         }
         if let Some(function) = self.function_call.0 {
             self.content.call(legacy_call(function));

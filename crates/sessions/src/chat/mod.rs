@@ -50,11 +50,15 @@ pub(super) fn read(
     }
 }
 
-/// Returns true if the first line is a complete JSON value and another line follows.
+/// Returns true if the first line is a complete JSON value, or no JSON at all, such as a warning
+/// printed before, and another line follows.
 pub(super) fn is_lines(source: &SessionSource) -> Result<bool, SessionReadError> {
     let (mut lines, mut notes) = (source.lines()?, ReadNotes::default());
     let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
     let bytes = first.bytes.trim_ascii();
+    if !matches!(bytes.first(), Some(b'{' | b'[')) {
+        return Ok(lines.next(&mut notes)?.is_some());
+    }
     // A cheap check before parsing a line that may be huge.
     let may_be_whole = matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')))
         || matches!((bytes.first(), bytes.last()), (Some(b'['), Some(b']')));
@@ -276,6 +280,10 @@ impl DocumentReader for ChatDocument<'_> {
                     message.time = map.next_value()?;
                 }
                 "updated_at" | "updatedAt" => updated = map.next_value()?,
+                "_metadata" => {
+                    let Moment(stated) = map.next_value::<JsonValue>()?.part("/timestamp");
+                    message.time = Moment(message.time.0.or(stated));
+                }
                 // Amp: `{"sentAt": …}` of a message.
                 "meta" => {
                     let Moment(sent) = map.next_value::<JsonValue>()?.part("/sentAt");
@@ -396,7 +404,7 @@ fn send_verdict(text: String, passed: Option<bool>, feed: &mut SessionFeed<'_>) 
 
 #[cfg(test)]
 mod tests {
-    use crate::test_support::survives_damage;
+    use crate::test_support::{only_session, survives_damage};
     use crate::{
         EventMark, EventOrigin, EventRole, Session, SessionCollector, SessionFormat, SessionSource,
         ToolOutcome, read,
@@ -548,6 +556,24 @@ mod tests {
         assert_eq!(session.events[4].text.as_str(), "I will not.");
         assert_eq!(session.events[4].reasoning.as_str(), "no");
         assert_eq!(session.head.models, ["m-1"]);
+    }
+
+    /// An export of Codex as messages: each call is among the blocks and in the list.
+    const CALLS_TWICE: &str = r#"{"messages":[
+  {"role":"developer","content":[{"type":"text","text":"be good"}],"_metadata":{"timestamp":"2026-03-24T13:01:26Z"}},
+  {"role":"user","content":[{"type":"text","text":"list"}],"_metadata":{"timestamp":"2026-03-24T13:01:27Z"}},
+  {"role":"assistant","content":[{"type":"tool_call","tool_call_id":"c1","name":"shell_command","arguments":"{}"}],"tool_calls":[{"id":"c1","type":"function","function":{"name":"shell_command","arguments":"{}"}}],"_metadata":{"timestamp":"2026-03-24T13:01:28Z"}},
+  {"role":"tool","tool_call_id":"c1","content":[{"type":"tool_output","text":"Exit code: 1\nWall time: 0.9 seconds\nOutput:\nno"}],"_metadata":{"timestamp":"2026-03-24T13:01:29Z"}}]}"#;
+
+    #[test]
+    fn a_call_in_two_places_is_one() {
+        let session =
+            only_session(SessionFormat::Chat, &SessionSource::bytes("s.json", CALLS_TWICE));
+        assert_eq!(session.events.iter().map(|event| event.calls.len()).sum::<usize>(), 1);
+        let result = &session.events[3].results[0];
+        assert_eq!((result.outcome, result.exit_code), (ToolOutcome::Failed, Some(1)));
+        assert!(session.head.unknown_blocks.is_empty());
+        assert_eq!(session.head.start.unwrap().to_string(), "2026-03-24T13:01:26Z");
     }
 
     const SHARE_GPT: &str = r#"{"conversations":[{"from":"system","value":"<tools>[]</tools>"},{"from":"human","value":"list"},{"from":"gpt","value":"<think>\nhm\n</think>\nSure.\n<tool_call>\n{\"name\": \"terminal\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"memory\", \"arguments\": {}}\n</tool_call>"},{"from":"tool","value":"<tool_response>\n{\"tool_call_id\": \"c1\", \"name\": \"terminal\", \"content\": {\"exit_code\": 2, \"output\": \"\"}}\n</tool_response>\n<tool_response>\nplain\n</tool_response>"},{"from":"gpt","value":"<think>\n</think>\ndone"}],"timestamp":"2026-04-29T20:05:00.5","model":"m-1","completed":false}"#;

@@ -1,10 +1,11 @@
-//! Reads `OpenCode` in three forms: `~/.local/share/opencode/opencode.db`, an SQLite database with
+//! Reads `OpenCode` in four forms: `~/.local/share/opencode/opencode.db`, an SQLite database with
 //! JSON for each message and each part; the output of `opencode export`, one JSON object with the
-//! same content; and the folders of JSON files that older versions write. The oldest of these store
+//! same content; that of `opencode run --format json`, one line per part; and the folders of JSON files that older versions write. The oldest of these store
 //! parts inside the message, in the Vercel AI SDK's format, and the message's data in `metadata`.
 //!
 //! A part of type `tool` contains a call and its result. Subagents are sessions with a parent.
 
+mod printed;
 pub(crate) mod storage;
 
 use std::mem;
@@ -18,6 +19,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::SessionReadError;
 use crate::blocks::{ContentBlocks, MessageContext};
+use crate::chat::is_lines;
 use crate::event::{
     Event, EventMark, EventOrigin, EventRole, SessionHead, TokenCounts, ToolCall, ToolOutcome,
     ToolResult,
@@ -42,7 +44,7 @@ const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
-    json: is_export,
+    json: |value| is_export(value) || printed::is_line(value),
     table: Some(("part", &["message_id", "data"])),
     source: storage::is_stored,
     ids: IdSource::FileName,
@@ -60,7 +62,7 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
     ..FormatEntry::new(read)
 };
 
-/// Reads a database or an exported session.
+/// Reads a database, an exported session or a printed one.
 fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     if let SessionSource::Folder { files, .. } = source {
         return storage::read(files, feed);
@@ -68,6 +70,8 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
     if sqlite::is_database(source)? {
         let path = sqlite::file(source)?;
         sqlite::block_on(read_database(path, feed))?
+    } else if is_lines(source)? {
+        printed::read(source, feed)
     } else {
         source.read_document(&mut OpenCodeExport, feed)
     }
@@ -341,6 +345,9 @@ struct OpenCodePart<'a> {
     state: LenientObject<CallState<'a>>,
     filename: Text<'a>,
     mime: Text<'a>,
+    /// Of the part that ends a step.
+    tokens: LenientObject<OpenCodeTokens>,
+    cost: LenientNumber,
 }
 
 /// State of a call.
@@ -372,6 +379,8 @@ impl OpenCodePart<'_> {
             state: LenientObject(state),
             filename: self.filename.into_owned(),
             mime: self.mime.into_owned(),
+            tokens: self.tokens,
+            cost: self.cost,
         }
     }
 }
@@ -414,6 +423,8 @@ impl<'a> MessageParts<'a> {
             ("error", _) => ToolOutcome::Failed,
             // The status only means that the tool ran; the exit code is the program's.
             ("completed", Some(code)) if code != 0 => ToolOutcome::Failed,
+            // Stands for a call that could not be made: an unknown tool, or wrong arguments.
+            ("completed", _) if part.tool.as_str() == "invalid" => ToolOutcome::Failed,
             ("completed", _) => ToolOutcome::Ok,
             // The call is still pending or running.
             _ => return,
@@ -482,14 +493,18 @@ impl<'a> MessageInfo<'a> {
             _ => feed.notes.ignored_records += 1,
         }
         if let Some(failure) = self.error.0 {
-            // OpenCode reports a stop by the user as an error of the message.
-            let is_stop = failure.name.as_str() == "MessageAbortedError";
-            let mark = Some(if is_stop { EventMark::Interrupted } else { EventMark::ApiError });
-            let mut text = Text::from(failure.name.as_str().to_owned());
-            text.append(&failure.data.text("/message"));
-            feed.send(Event { text, time, mark, ..Event::default() });
+            feed.send(error_event(failure, time));
         }
     }
+}
+
+fn error_event(failure: MessageError<'_>, time: Option<jiff::Timestamp>) -> Event<'_> {
+    // OpenCode reports a stop by the user as an error of the message.
+    let is_stop = failure.name.as_str() == "MessageAbortedError";
+    let mark = Some(if is_stop { EventMark::Interrupted } else { EventMark::ApiError });
+    let mut text = failure.name;
+    text.append(&failure.data.text("/message"));
+    Event { text, time, mark, ..Event::default() }
 }
 
 #[cfg(test)]

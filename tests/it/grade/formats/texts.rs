@@ -261,6 +261,30 @@ fn programs() -> Vec<FormatCase> {
         )
         .without_request(),
         FormatCase::text(
+            "cursor-print",
+            "cursor",
+            "cursor-print-1",
+            ["", "run.jsonl"],
+            lines(
+                r#"{"type":"system","subtype":"init","apiKeySource":"login","cwd":"/w","session_id":"cursor-print-1","model":"Auto","permissionMode":"default"}
+{"type":"user","message":{"role":"user","content":[{"type":"text","text":"REQUEST"}]},"session_id":"cursor-print-1"}
+{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"Done: it shines again."}]},"session_id":"cursor-print-1","timestamp_ms":1795084801000}
+"#,
+            ),
+        ),
+        FormatCase::text(
+            "gemini-print",
+            "gemini-cli",
+            "gemini-print-1",
+            ["", "run.jsonl"],
+            lines(
+                r#"{"type":"init","timestamp":"2026-11-17T10:00:00Z","session_id":"gemini-print-1","model":"auto"}
+{"type":"message","timestamp":"2026-11-17T10:00:00Z","role":"user","content":"REQUEST"}
+{"type":"message","timestamp":"2026-11-17T10:00:01Z","role":"assistant","content":"Done: it shines again.","delta":true}
+"#,
+            ),
+        ),
+        FormatCase::text(
             "factory-stream",
             "factory",
             "factory-stream-1",
