@@ -117,6 +117,7 @@ struct AiderRun {
 #[derive(Default)]
 struct PendingAnswer {
     text: String,
+    thought: String,
     usage: Option<TokenCounts>,
     calls: Vec<ToolCall<'static>>,
     results: Vec<ToolResult<'static>>,
@@ -214,8 +215,9 @@ impl AiderRun {
             LineSpeaker::Model => {
                 self.send_answer(feed);
                 // Wait for the token counts and edits that follow.
-                self.answer =
-                    Some(PendingAnswer { text: words.to_owned(), ..PendingAnswer::default() });
+                let (thought, text) = split_thought(words);
+                let (thought, text) = (thought.to_owned(), text.to_owned());
+                self.answer = Some(PendingAnswer { text, thought, ..PendingAnswer::default() });
             }
             LineSpeaker::Program => {
                 self.send_answer(feed);
@@ -238,14 +240,15 @@ impl AiderRun {
 
     fn send_answer(&mut self, feed: &mut SessionFeed<'_>) {
         let Some(answer) = self.answer.take() else { return };
-        let PendingAnswer { text, usage, calls, results } = answer;
-        if text.is_empty() && calls.is_empty() && usage.is_none() {
+        let PendingAnswer { text, thought, usage, calls, results } = answer;
+        if text.is_empty() && thought.is_empty() && calls.is_empty() && usage.is_none() {
             return;
         }
         feed.send(Event {
             role: EventRole::Assistant,
             origin: EventOrigin::Agent,
             text: Text::new(text),
+            reasoning: Text::new(thought),
             calls,
             usage,
             ..Event::default()
@@ -279,6 +282,24 @@ impl PendingAnswer {
             ..ToolResult::default()
         });
     }
+}
+
+/// Splits an answer into the thought in front and the rest. Older versions write a tag of their own
+/// around the thought, newer ones headings.
+fn split_thought(words: &str) -> (&str, &str) {
+    if let Some((tag, rest)) =
+        words.strip_prefix("<thinking-content-").and_then(|rest| rest.split_once('>'))
+        && let Some((thought, text)) = rest.split_once(&format!("</thinking-content-{tag}>"))
+    {
+        return (thought.trim(), text.trim());
+    }
+    let without_rule = words.trim_start_matches('-').trim_start();
+    if let Some(rest) = without_rule.strip_prefix("► **THINKING**")
+        && let Some((thought, text)) = rest.split_once("► **ANSWER**")
+    {
+        return (thought.trim_end().trim_end_matches('-').trim(), text.trim());
+    }
+    ("", words)
 }
 
 /// Returns true if the text is an aider command or, after `!`, a shell command. Paths also start
@@ -436,6 +457,19 @@ Well, ```
         let marks: Vec<_> = sessions[1].events.iter().map(|event| event.mark).collect();
         assert_eq!(marks, [None, None, Some(EventMark::Interrupted)]);
         assert_ne!(sessions[1].head.id, head.id);
+    }
+
+    #[test]
+    fn a_thought_is_not_said() {
+        for words in [
+            "<thinking-content-7b>\n\nhm\n\n</thinking-content-7b>\n\nI see.",
+            "--------------\n► **THINKING**\n\nhm\n\n------------\n► **ANSWER**\n\nI see.",
+        ] {
+            assert_eq!(split_thought(words), ("hm", "I see."));
+        }
+        for words in ["I see.", "<thinking-content-7b>\nhm", "► **THINKING**\nhm"] {
+            assert_eq!(split_thought(words), ("", words));
+        }
     }
 
     #[test]

@@ -85,6 +85,7 @@ struct AntigravityStep<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct AntigravityCall<'a> {
+    #[serde(alias = "tool_name")]
     name: Text<'a>,
     #[serde(alias = "arguments")]
     args: JsonText,
@@ -97,8 +98,18 @@ struct OpenCalls {
     calls: u64,
 }
 
+impl OpenCalls {
+    /// Adds a call and returns its id.
+    fn add(&mut self) -> String {
+        self.calls += 1;
+        let id = format!("call {}", self.calls);
+        self.ids.push_back(id.clone());
+        id
+    }
+}
+
 impl AntigravityStep<'_> {
-    fn send(self, open: &mut OpenCalls, feed: &mut SessionFeed<'_>) {
+    fn send(mut self, open: &mut OpenCalls, feed: &mut SessionFeed<'_>) {
         let time = self.created_at.0;
         feed.record_time(self.created_at);
         match self.kind.as_str() {
@@ -116,7 +127,10 @@ impl AntigravityStep<'_> {
                 feed.send_text(EventRole::System, EventOrigin::Harness, self.content, time);
             }
             _ if self.source.as_str() == "MODEL" => {
-                // Without a call, the beginning of the file is missing.
+                // Without a call before it, the step is the call, and may have its arguments.
+                if open.ids.is_empty() {
+                    self.send_own_call(open, feed);
+                }
                 // The format has no ids of calls; results follow in the order of the calls.
                 let call_id = open.ids.pop_front().unwrap_or_default();
                 let outcome = match self.status.as_str() {
@@ -133,12 +147,9 @@ impl AntigravityStep<'_> {
                     Some(_) => ToolOutcome::Failed,
                     None => read.outcome,
                 });
-                let tool = Text::from(self.kind.to_lowercase());
                 let exit_code = code.or(read.exit_code);
                 let call_id = Text::from(call_id);
-                // The name of the call comes first, if there is one.
-                let tool = if call_id.is_empty() { tool } else { Text::default() };
-                let result = ToolResult { call_id, tool, outcome, exit_code, ..read };
+                let result = ToolResult { call_id, outcome, exit_code, ..read };
                 feed.send_results(EventOrigin::Agent, vec![result], time);
             }
             kind => {
@@ -146,6 +157,24 @@ impl AntigravityStep<'_> {
                 feed.notes.ignored_records += 1;
             }
         }
+    }
+
+    /// Sends the call of a step that no answer of the planner's announced.
+    fn send_own_call(&mut self, open: &mut OpenCalls, feed: &mut SessionFeed<'_>) {
+        let named = self.tool_calls.0.drain(..).find(|call| !call.name.is_empty());
+        let (name, arguments) = match named {
+            Some(call) => (call.name, call.args.0),
+            None => (Text::from(self.kind.to_lowercase()), Text::default()),
+        };
+        let id = open.add();
+        let calls = vec![ToolCall { id: Text::from(id), name, arguments }];
+        feed.send(Event {
+            role: EventRole::Assistant,
+            origin: EventOrigin::Agent,
+            calls,
+            time: self.created_at.0,
+            ..Event::default()
+        });
     }
 
     fn answer(self, open: &mut OpenCalls, feed: &mut SessionFeed<'_>) {
@@ -157,10 +186,8 @@ impl AntigravityStep<'_> {
         };
         let mut calls = Vec::new();
         for call in self.tool_calls.0 {
-            open.calls += 1;
-            let id = format!("call {}", open.calls);
-            open.ids.push_back(id.clone());
-            calls.push(ToolCall { id: Text::from(id), name: call.name, arguments: call.args.0 });
+            let id = Text::from(open.add());
+            calls.push(ToolCall { id, name: call.name, arguments: call.args.0 });
         }
         feed.send(Event {
             role: EventRole::Assistant,
@@ -248,6 +275,24 @@ mod tests {
                 ("view_file", ToolOutcome::Unknown, None),
             ]
         );
+    }
+
+    #[test]
+    fn a_step_that_nothing_announced_is_a_call() {
+        let text = r#"{"step_index":0,"source":"USER_EXPLICIT","type":"USER_INPUT","status":"DONE","content":"<USER_REQUEST>go</USER_REQUEST>"}
+{"step_index":1,"source":"MODEL","type":"PLANNER_RESPONSE","status":"DONE","content":"I look."}
+{"step_index":2,"source":"MODEL","type":"VIEW_FILE","status":"DONE","content":"all:","tool_calls":null}
+{"step_index":3,"source":"MODEL","type":"RUN_COMMAND","status":"DONE","content":"HI","tool_calls":[{"tool_name":"run_command","id":"x","arguments":{"command":"echo HI"}}]}
+"#;
+        let source = SessionSource::bytes("transcript.jsonl", text);
+        let session = only_session(SessionFormat::Antigravity, &source);
+        let calls: Vec<_> = session.events.iter().flat_map(|event| &event.calls).collect();
+        let calls: Vec<_> =
+            calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, [("view_file", ""), ("run_command", r#"{"command":"echo HI"}"#)]);
+        let results = session.events.iter().flat_map(|event| &event.results);
+        let tools: Vec<_> = results.map(|result| result.tool.as_str()).collect();
+        assert_eq!(tools, ["view_file", "run_command"]);
     }
 
     #[test]

@@ -30,7 +30,10 @@ fn is_output(value: &JsonOutline) -> bool {
         "system" => {
             has("subtype")
                 && has("session_id")
-                && (has("permissionMode") || has("mcp_servers") || has("apiKeySource"))
+                // Hooks may print before the line that describes the session.
+                && ["uuid", "claude_code_version", "permissionMode", "mcp_servers", "apiKeySource"]
+                    .iter()
+                    .any(|key| has(key))
         }
         "result" => has("session_id") && (has("num_turns") || has("total_cost_usd")),
         "assistant" | "user" => has("session_id") && has("parent_tool_use_id") && !has("sessionId"),
@@ -270,6 +273,13 @@ mod tests {
             );
             assert_eq!(session.events[2].results[0].outcome, ToolOutcome::Failed);
         }
+    }
+
+    #[test]
+    fn hooks_may_print_first() {
+        let hook = r#"{"type":"system","subtype":"hook_started","hook_id":"h","hook_name":"SessionStart:startup","uuid":"0","session_id":"s-1"}"#;
+        let session = session("run.jsonl", &format!("{hook}\n{LINES}"));
+        assert_eq!((session.head.id.as_str(), session.events.len()), ("s-1", 4));
     }
 
     #[test]

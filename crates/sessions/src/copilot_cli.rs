@@ -1,15 +1,19 @@
 //! Reads GitHub Copilot CLI sessions, `~/.copilot/session-state/<id>/events.jsonl` (formerly
 //! `<id>.jsonl`): JSON lines of `{"type": …, "data": {…}, "timestamp": …}`.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 
 use super::blocks::{ContentBlock, ContentBlocks, MessageContext, ToolOutput};
-use super::event::{Event, EventMark, EventOrigin, EventRole, ToolOutcome, ToolResult};
+use super::event::{
+    Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolOutcome, ToolResult,
+};
 use super::feed::SessionFeed;
 use super::source::SessionSource;
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{JsonValue, LenientFlag, LenientList, LenientObject};
+use super::wire::{JsonValue, LenientFlag, LenientInt, LenientList, LenientObject, RecordId};
 use super::{SessionReadError, failure};
 use crate::format::{AgentFolders, FormatEntry, HomeRoot, VerificationBasis, VerifiedVersion};
 
@@ -42,14 +46,36 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
 /// Reads one session.
 fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
     "copilot-cli".clone_into(&mut feed.head.agent);
+    let mut run = CopilotRun::default();
     let mut lines = source.lines()?;
     let mut scratch = String::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
         if let Some(record) = line.parse::<CopilotRecord<'_>>(&mut scratch, &mut feed.notes) {
-            record.send(feed);
+            record.send(&mut run, feed);
         }
     }
     Ok(())
+}
+
+/// State between records.
+#[derive(Default)]
+struct CopilotRun {
+    /// Calls that a message announced.
+    calls: HashSet<RecordId>,
+    /// Requests to subagents that have not been repeated as a message yet.
+    requests: Vec<String>,
+}
+
+/// Maximum number of requests to subagents that are kept.
+const MAX_REQUESTS: usize = 64;
+
+impl CopilotRun {
+    /// Returns true if a message of the user's is the request of a subagent, which is stored like
+    /// one that a person typed.
+    fn take_request(&mut self, text: &str) -> bool {
+        let known = self.requests.iter().position(|request| request == text);
+        known.map(|at| self.requests.remove(at)).is_some()
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -73,18 +99,26 @@ struct CopilotData<'a> {
     reasoning_text: Text<'a>,
     tool_requests: LenientList<ContentBlock<'a>>,
     tool_call_id: Text<'a>,
+    tool_name: Text<'a>,
+    arguments: JsonValue,
     success: LenientFlag,
     result: Option<ToolOutput>,
     error: JsonValue,
     message: Text<'a>,
     reason: Text<'a>,
+    /// Of what a subagent says and does.
+    parent_tool_call_id: Text<'a>,
+    /// Counts by model, when the program ends.
+    model_metrics: JsonValue,
 }
 
 impl CopilotRecord<'_> {
-    fn send(self, feed: &mut SessionFeed<'_>) {
+    fn send(self, run: &mut CopilotRun, feed: &mut SessionFeed<'_>) {
         let time = self.timestamp.0;
         feed.record_time(self.timestamp);
         let data = self.data.0.unwrap_or_default();
+        let is_own = data.parent_tool_call_id.is_empty();
+        let origin = if is_own { EventOrigin::Agent } else { EventOrigin::Subagent };
         match self.kind.as_str() {
             "session.start" | "session.resume" => {
                 let head = &mut feed.head;
@@ -95,9 +129,15 @@ impl CopilotRecord<'_> {
                 head.agent_version = head.agent_version.take().or(data.copilot_version.line(60));
                 head.cwd = head.cwd.take().or(data.context.text("/cwd").line(400));
             }
+            // `auto` stands for the models that the messages name.
+            "session.model_change" if data.new_model.as_str() == "auto" => {}
             "session.model_change" => feed.head.add_model(&data.new_model),
+            "session.tools_updated" => feed.head.add_model(&data.model),
+            "session.shutdown" => data.count_tokens(feed),
             "user.message" => {
-                feed.send_text(EventRole::User, EventOrigin::Human, data.content, time);
+                let is_request = run.take_request(&data.content);
+                let origin = if is_request { EventOrigin::Subagent } else { EventOrigin::Human };
+                feed.send_text(EventRole::User, origin, data.content, time);
             }
             "assistant.message" => {
                 feed.head.add_model(&data.model);
@@ -105,16 +145,30 @@ impl CopilotRecord<'_> {
                 blocks.think(data.reasoning_text);
                 blocks.say(data.content);
                 for mut request in data.tool_requests.0 {
+                    run.calls.insert(RecordId::from(request.given_id()));
                     // Requests may have another type or none, but they are always calls.
                     request.kind = "tool_call".into();
                     blocks.add(request);
                 }
-                blocks.send_answer(&MessageContext::new(EventOrigin::Agent, time), feed);
+                blocks.send_answer(&MessageContext::new(origin, time), feed);
+            }
+            "tool.execution_start" => {
+                if data.tool_name.as_str() == "task" && run.requests.len() < MAX_REQUESTS {
+                    run.requests.push(data.arguments.text("/prompt").as_str().to_owned());
+                }
+                // Newer versions announce no calls in the message before.
+                if run.calls.insert(RecordId::from(data.tool_call_id.as_str())) {
+                    let arguments = data.arguments.text("");
+                    let call = ToolCall { id: data.tool_call_id, name: data.tool_name, arguments };
+                    let (role, calls) = (EventRole::Assistant, vec![call]);
+                    let continues = true;
+                    feed.send(Event { role, origin, calls, time, continues, ..Event::default() });
+                }
             }
             "tool.execution_complete" => {
                 feed.head.add_model(&data.model);
                 let result = data.into_result();
-                feed.send_results(EventOrigin::Agent, vec![result], time);
+                feed.send_results(origin, vec![result], time);
             }
             "session.error" => send_mark(EventMark::ApiError, data.message, time, feed),
             "abort" => send_mark(EventMark::Interrupted, data.reason, time, feed),
@@ -137,6 +191,26 @@ fn send_mark(
 }
 
 impl<'a> CopilotData<'a> {
+    /// Adds the tokens of a run. A session that is resumed has several.
+    fn count_tokens(&self, feed: &mut SessionFeed<'_>) {
+        let mut total = feed.head.usage.unwrap_or_default();
+        for model in self.model_metrics.keys("") {
+            feed.head.add_model(&model);
+            let key = model.replace('~', "~0").replace('/', "~1");
+            let count = |name: &str| {
+                self.model_metrics.part::<LenientInt>(&format!("/{key}/usage/{name}")).count()
+            };
+            // The input includes tokens that were read from a cache.
+            let cached = count("cacheReadTokens");
+            total += TokenCounts {
+                input: count("inputTokens").saturating_sub(cached),
+                output: count("outputTokens"),
+                cached,
+            };
+        }
+        feed.head.usage = (total != TokenCounts::default()).then_some(total);
+    }
+
     fn into_result(self) -> ToolResult<'a> {
         let output = self.result.unwrap_or_default();
         let read = failure::result_of(output.text);
@@ -188,6 +262,54 @@ mod tests {
             .map(|result| (result.tool.as_str(), result.outcome, result.text.as_str()))
             .collect();
         assert_eq!(results, [("bash", ToolOutcome::Ok, "a.rs"), ("view", ToolOutcome::Failed, "")]);
+    }
+
+    /// A subagent, whose request is stored like a person's, and calls that no message announces.
+    const SUBAGENT: &str = r#"{"type":"session.start","data":{"sessionId":"s-2","copilotVersion":"1.0.82","context":{"cwd":"/w"}},"id":"0","timestamp":"2026-01-01T00:00:00Z"}
+{"type":"session.model_change","data":{"newModel":"auto"},"id":"1","timestamp":"2026-01-01T00:00:00Z"}
+{"type":"user.message","data":{"content":"delegate it"},"id":"2","timestamp":"2026-01-01T00:00:01Z"}
+{"type":"assistant.message","data":{"model":"m-1","content":"","toolRequests":[]},"id":"3","timestamp":"2026-01-01T00:00:02Z"}
+{"type":"tool.execution_start","data":{"toolCallId":"t1","toolName":"task","arguments":{"prompt":"Run git log."}},"id":"4","timestamp":"2026-01-01T00:00:03Z"}
+{"type":"subagent.started","data":{"toolCallId":"t1"},"id":"5","timestamp":"2026-01-01T00:00:03Z"}
+{"type":"user.message","data":{"content":"Run git log."},"id":"6","timestamp":"2026-01-01T00:00:03Z"}
+{"type":"tool.execution_start","data":{"toolCallId":"b1","toolName":"bash","arguments":{"command":"git log"},"parentToolCallId":"t1"},"id":"7","timestamp":"2026-01-01T00:00:04Z"}
+{"type":"tool.execution_complete","data":{"toolCallId":"b1","success":true,"result":{"content":"abc","detailedContent":"abc"},"parentToolCallId":"t1"},"id":"8","timestamp":"2026-01-01T00:00:05Z"}
+{"type":"assistant.message","data":{"model":"m-1","content":"abc","parentToolCallId":"t1"},"id":"9","timestamp":"2026-01-01T00:00:06Z"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":true,"result":{"content":"abc"}},"id":"10","timestamp":"2026-01-01T00:00:06Z"}
+{"type":"assistant.message","data":{"model":"m-1","content":"It says abc."},"id":"11","timestamp":"2026-01-01T00:00:07Z"}
+{"type":"session.shutdown","data":{"modelMetrics":{"m/1":{"requests":{"count":3,"cost":2},"usage":{"inputTokens":100,"outputTokens":9,"cacheReadTokens":60,"cacheWriteTokens":30}}}},"id":"12","timestamp":"2026-01-01T00:00:08Z"}
+"#;
+
+    #[test]
+    fn a_subagent_is_told_from_the_person_and_the_agent() {
+        let session = crate::test_support::only_session(
+            SessionFormat::CopilotCli,
+            &SessionSource::bytes("events.jsonl", SUBAGENT),
+        );
+        assert_eq!(session.head.models, ["m-1", "m/1"]);
+        assert_eq!(session.head.usage, Some(TokenCounts { input: 40, output: 9, cached: 60 }));
+        let said: Vec<_> = session
+            .events
+            .iter()
+            .map(|event| (event.origin, event.text.as_str(), event.calls.len()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (EventOrigin::Human, "delegate it", 0),
+                (EventOrigin::Agent, "", 0),
+                (EventOrigin::Agent, "", 1),
+                (EventOrigin::Subagent, "Run git log.", 0),
+                (EventOrigin::Subagent, "", 1),
+                (EventOrigin::Subagent, "", 0),
+                (EventOrigin::Subagent, "abc", 0),
+                (EventOrigin::Agent, "", 0),
+                (EventOrigin::Agent, "It says abc.", 0),
+            ]
+        );
+        let results = session.events.iter().flat_map(|event| &event.results);
+        let results: Vec<_> = results.map(|it| (it.tool.as_str(), it.text.as_str())).collect();
+        assert_eq!(results, [("bash", "abc"), ("task", "abc")]);
     }
 
     #[test]

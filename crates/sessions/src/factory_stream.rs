@@ -20,6 +20,9 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
         "system" => {
             value.has("subtype")
                 && value.has("session_id")
+                // Of each of Claude Code's lines.
+                && !value.has("uuid")
+                && !value.has("claude_code_version")
                 && !value.has("permissionMode")
                 && !value.has("mcp_servers")
                 && !value.has("apiKeySource")

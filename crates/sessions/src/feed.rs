@@ -309,12 +309,29 @@ impl CallPairing {
             }
         }
         for result in &mut event.results {
-            if let Some((_, name)) = self.open.remove(result.call_id.as_str())
-                && result.tool.is_empty()
-            {
-                result.tool = name.into();
+            match self.open.remove(result.call_id.as_str()) {
+                Some((_, name)) if result.tool.is_empty() => result.tool = name.into(),
+                Some(_) => {}
+                // Cline's calls have ids, and its results only name the tool.
+                None => {
+                    if let Some(id) = self.take_named(&result.tool) {
+                        result.call_id = id.into();
+                    }
+                }
             }
         }
+    }
+
+    /// Takes the oldest call of a tool, and returns its id.
+    fn take_named(&mut self, tool: &str) -> Option<String> {
+        if tool.is_empty() {
+            return None;
+        }
+        let named = self.open.iter().filter(|(_, (_, name))| name == tool);
+        let (id, _) = named.min_by_key(|(_, (order, _))| *order)?;
+        let id = id.clone();
+        self.open.remove(&id);
+        Some(id)
     }
 
     /// Returns id and tool of the calls without a result, in call order.

@@ -19,6 +19,9 @@ pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 /// Entries with metadata of all samples: the first in finished logs, the second in unfinished ones.
 const METADATA_ENTRIES: [&str; 2] = ["header.json", "_journal/start.json"];
 
+/// What a log names if the task chooses its models itself.
+const NO_MODEL: &str = "none/none";
+
 /// Maximum bytes read from one archive entry; the rest is dropped.
 const MAX_ENTRY: u64 = 512 * 1024 * 1024;
 
@@ -48,7 +51,8 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
     // Samples are readable without metadata; only the model would be missing.
     let about =
         about.and_then(|(place, _)| read_entry(&mut archive, *place).ok()).unwrap_or_default();
-    let model = JsonValue::parse(&String::from_utf8_lossy(&about)).text("/eval/model");
+    let about = JsonValue::parse(&String::from_utf8_lossy(&about));
+    let (model, created) = (about.text("/eval/model"), about.part("/eval/created"));
     for (place, name) in names {
         let is_sample = std::path::Path::new(&name).extension().is_some_and(|end| end == "json");
         if !is_sample || !name.starts_with("samples/") {
@@ -58,7 +62,11 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
             feed.notes.bad_records += 1;
             continue;
         };
-        feed.head.add_model(&model);
+        if model.as_str() != NO_MODEL {
+            feed.head.add_model(&model);
+        }
+        // Samples have times only in their events, which are not read.
+        feed.record_time(created);
         // A damaged sample must not affect the next one, so its session ends here.
         if chat::read_embedded(chat::INSPECT, &String::from_utf8_lossy(&bytes), feed).is_err() {
             feed.notes.bad_records += 1;
@@ -179,6 +187,9 @@ mod tests {
         both.sort_by(|(one, _), (other, _)| one.cmp(other));
         let passed = Some(EventMark::VerifierPassed);
         assert_eq!(both, [("match: C".to_owned(), passed), ("turns: 0".to_owned(), None)]);
+        // The second one says whether the agent also did what it should not do.
+        let side = r#"{"main_task":{"value":0.8},"side_task":{"value":"C"}}"#;
+        assert!(marks(side).iter().all(|(_, mark)| mark.is_none()));
         let failed = Some(EventMark::VerifierFailed);
         assert_eq!(marks(r#"{"tests":{"value":0.0}}"#), [("tests: 0.0".to_owned(), failed)]);
         assert_eq!(marks(r#"{"tests":{"value":"P"}}"#), [("tests: P".to_owned(), None)]);

@@ -97,8 +97,8 @@ pub(in super::super) struct ContentBlock<'a> {
     arguments: Text<'a>,
     output: Option<ToolOutput>,
     is_error: LenientFlag,
-    error: Text<'a>,
-    state: Text<'a>,
+    pub(in super::super) error: Text<'a>,
+    pub(in super::super) state: Text<'a>,
     /// Reason why a message ended.
     pub(in super::super) reason: Text<'a>,
     media: MediaInfo,
@@ -302,6 +302,11 @@ impl<'a> ContentBlock<'a> {
             name: self.name,
             arguments: self.arguments,
         })
+    }
+
+    /// Returns the id that links call and result.
+    pub(in super::super) fn given_id(&self) -> &str {
+        if self.call_id.is_empty() { &self.id } else { &self.call_id }
     }
 
     /// Takes the id that links call and result. Anthropic's calls have only `id`.

@@ -388,6 +388,11 @@ impl ToolOutput {
             Some("text") if fields.contains_key("text") => return inner("text"),
             _ => {}
         }
+        // Copilot CLI: what the model gets, and what the person sees.
+        if fields.contains_key("content") && fields.contains_key("detailedContent") {
+            let output = inner("content").unwrap_or_default();
+            return if output.text.is_empty() { inner("detailedContent") } else { Some(output) };
+        }
         // A Model Context Protocol result.
         let flag = field("isError").or_else(|| field("is_error"));
         // Beside other fields and without a flag, `content` is data, such as that of a file the
@@ -619,6 +624,40 @@ mod tests {
 "#;
 
     /// 1 human turn, 1 model message with a call; results are not kept.
+    const CLINE_CALLS: &str = r#"[{"role":"user","content":[{"type":"text","text":"<task>\nlook\n</task>"},{"type":"text","text":"\n# task_progress List\n\nfail"},{"type":"text","text":"<environment_details>\n# Mode\n</environment_details>"}],"ts":1777073160794},
+{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"use_subagents","input":{"prompt_1":"Analyze"},"call_id":"t1"}],"modelInfo":{"modelId":"m-1","providerId":"p"},"metrics":{"tokens":{"prompt":10,"completion":6,"cached":4}},"ts":1777073173494},
+{"role":"user","content":[{"type":"text","text":"[subagents] Result:\nTotal: 5\nFailed: 1"},{"type":"text","text":"<environment_details>\n# Mode\n</environment_details>"}],"ts":1777073273494},
+{"role":"assistant","content":[{"type":"text","text":"There."}],"ts":1777073373494}]"#;
+
+    #[test]
+    fn results_of_cline_find_their_calls() {
+        let session = session(SessionFormat::Cline, CLINE_CALLS);
+        assert_eq!(said(&session), [(EventRole::User, "look"), (EventRole::Assistant, "There.")]);
+        assert_eq!(session.head.models, ["m-1"]);
+        let usage = session.events[1].usage.unwrap();
+        assert_eq!((usage.input, usage.output, usage.cached), (10, 6, 4));
+        let result = &session.events[2].results[0];
+        assert_eq!((result.call_id.as_str(), result.tool.as_str()), ("t1", "use_subagents"));
+        assert_eq!(session.events.len(), 4);
+    }
+
+    const CURSOR_TURNS: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<timestamp>Tuesday, Aug 4, 2026, 2:56 PM (UTC-7)</timestamp>\n<user_query>\nlook\n</user_query>"}]}}
+{"role":"assistant","message":{"content":[{"type":"text","text":"I look."}]}}
+{"type":"turn_ended","status":"success"}
+{"role":"assistant","message":{"content":[{"type":"text","text":"There is"}]}}
+{"type":"turn_ended","status":"error","error":"User aborted request"}
+"#;
+
+    #[test]
+    fn the_time_and_the_end_of_turns_of_cursor() {
+        let session = session(SessionFormat::CursorAgent, CURSOR_TURNS);
+        assert_eq!(session.head.start.unwrap().to_string(), "2026-08-04T21:56:00Z");
+        assert!(session.head.unknown_blocks.is_empty());
+        assert_eq!(said(&session)[..2], [(EventRole::User, "look"), (EventRole::Assistant, "I look.")]);
+        let last = session.events.last().unwrap();
+        assert_eq!(last.mark, Some(crate::EventMark::Interrupted));
+    }
+
     const CURSOR: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nlook\n</user_query>"}]}}
 {"role":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"Read","input":{"path":"a"}}]}}
 "#;

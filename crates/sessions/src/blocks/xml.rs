@@ -14,7 +14,7 @@ use crate::event::{ToolCall, ToolOutcome, ToolResult};
 use crate::text::Text;
 
 /// Tools of these agents. Any other element is part of the text.
-const TOOLS: [&str; 38] = [
+const TOOLS: [&str; 39] = [
     "access_mcp_resource",
     "apply_diff",
     "apply_patch",
@@ -50,6 +50,7 @@ const TOOLS: [&str; 38] = [
     "update_todo_list",
     "use_mcp_tool",
     "use_skill",
+    "use_subagents",
     "web_fetch",
     "web_search",
     "write_to_file",
@@ -272,7 +273,10 @@ fn header(text: &str) -> Option<(&'static str, usize)> {
     const END: &str = "] Result:";
     let name = text.strip_prefix('[')?;
     let length = name.find(|c: char| !c.is_ascii_lowercase() && c != '_')?;
-    let tool = TOOLS.into_iter().find(|tool| *tool == &name[..length])?;
+    let given = &name[..length];
+    // The only tool whose results have another name.
+    let given = if given == "subagents" { "use_subagents" } else { given };
+    let tool = TOOLS.into_iter().find(|tool| *tool == given)?;
     let rest = &text[..text.floor_char_boundary(MAX_HEADER)];
     Some((tool, rest.find(END)? + END.len()))
 }

@@ -3,12 +3,15 @@
 //! …}</tool_call>` and `<tool_response>{"tool_call_id": …, "name": …, "content":
 //! …}</tool_response>`.
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
 use crate::blocks::{ContentBlock, ContentBlocks, ListedCalls, MessageContext, MessageStep, xml};
 use crate::content::{ApiFunction, add_thinking, split_thinking};
-use crate::event::{EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
+use crate::event::{Event, EventMark, EventOrigin, EventRole, TokenCounts, ToolCall, ToolResult};
 use crate::failure;
 use crate::feed::SessionFeed;
 use crate::text::Text;
@@ -95,6 +98,13 @@ impl<'de: 'a, 'a> AnyJson<'de> for ChatTokens<'a> {
                 | "cacheWriteTokens"
                 | "cache_creation_input_tokens"
                 | "input_tokens_cache_write" => self.written = map.next_value()?,
+                // Cline wraps its counts, and counts cached tokens apart.
+                "tokens" => {
+                    let counts = map.next_value::<JsonValue>()?;
+                    self.input = counts.part("/prompt");
+                    self.output = counts.part("/completion");
+                    self.cached = counts.part("/cached");
+                }
                 "prompt_tokens_details" | "input_tokens_details" => {
                     self.included = map.next_value::<JsonValue>()?.part("/cached_tokens");
                 }
@@ -164,6 +174,7 @@ impl<'a> ChatMessage<'a> {
             ("user" | "human", _) => self.send_given(feed),
             ("tool" | "function" | "observation" | "toolResult", _) => self.send_results(feed),
             ("system" | "developer", _) => self.say(EventRole::System, EventOrigin::Harness, feed),
+            ("", _) if self.item.kind.as_str() == "turn_ended" => self.send_end(feed),
             ("", _) if !self.item.kind.is_empty() => self.send_item(feed),
             ("", _) => feed.notes.ignored_records += 1,
             // A group of agents with their names in the role.
@@ -182,10 +193,25 @@ impl<'a> ChatMessage<'a> {
         self.content.send_input(&MessageContext::new(origin, self.time.0), role, feed);
     }
 
+    /// Sends what ended a turn of Cursor's agent, unless it ended by itself.
+    fn send_end(self, feed: &mut SessionFeed<'_>) {
+        if self.item.state.as_str() != "error" {
+            feed.notes.ignored_records += 1;
+            return;
+        }
+        let is_stop = self.item.error.contains("aborted");
+        let mark = Some(if is_stop { EventMark::Interrupted } else { EventMark::ApiError });
+        feed.send(Event { text: self.item.error, time: self.time.0, mark, ..Event::default() });
+    }
+
     /// Sends a message to the agent, from the user, the harness or tools.
     fn send_given(mut self, feed: &mut SessionFeed<'_>) {
         let mut origin = EventOrigin::Human;
+        let mut time = self.time;
         self.content.each_step(|step| {
+            if let Some((stated, rest)) = take_time(&step.text) {
+                (time, step.text) = (Moment(time.0.or(Some(stated))), rest.into());
+            }
             if let Some(given) = xml::parse_prompt(&step.text) {
                 step.text = given.text.into();
                 step.results.extend(given.results);
@@ -194,6 +220,7 @@ impl<'a> ChatMessage<'a> {
                 }
             }
         });
+        self.time = time;
         self.say(EventRole::User, origin, feed);
     }
 
@@ -267,6 +294,23 @@ impl<'a> ChatMessage<'a> {
         });
         feed.send_results(EventOrigin::Agent, results, self.time.0);
     }
+}
+
+/// Takes the time that Cursor puts in front of a request, `<timestamp>Tuesday, Aug 4, 2026, 2:56 PM
+/// (UTC-7)</timestamp>`; its transcripts have no other.
+fn take_time(text: &str) -> Option<(Timestamp, String)> {
+    let (time, rest) = text.trim_start().strip_prefix("<timestamp>")?.split_once("</timestamp>")?;
+    let (_, time) = time.split_once(", ")?;
+    let (time, zone) = time.split_once(" (UTC")?;
+    let time = DateTime::strptime("%b %d, %Y, %I:%M %p", time.trim()).ok()?;
+    let zone = zone.trim_end_matches(')');
+    let (hours, minutes) = zone.split_once(':').unwrap_or((zone, "0"));
+    let hours: i32 = if hours.is_empty() { 0 } else { hours.parse().ok()? };
+    let minutes: i32 = minutes.parse().ok()?;
+    let sign = if zone.starts_with('-') { -1 } else { 1 };
+    let seconds = hours.checked_mul(3600)?.checked_add(sign * minutes.checked_mul(60)?)?;
+    let stated = Offset::from_seconds(seconds).ok()?.to_timestamp(time).ok()?;
+    Some((stated, rest.trim_start().to_owned()))
 }
 
 /// Moves reasoning and calls out of the agent's text.

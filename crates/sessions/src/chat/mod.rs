@@ -99,7 +99,9 @@ pub(super) fn read_message(
     json: &str,
     feed: &mut SessionFeed<'_>,
 ) -> serde_json::Result<()> {
-    let document = &mut ChatDocument { place: MessagePosition::Anywhere, agent, has_items: false };
+    let place = MessagePosition::Anywhere;
+    let created = Moment::default();
+    let document = &mut ChatDocument { place, agent, has_items: false, created };
     let mut deserializer = serde_json::Deserializer::from_str(json);
     DocumentSeed { document, feed }.deserialize(&mut deserializer)
 }
@@ -156,15 +158,18 @@ struct ChatDocument<'n> {
     /// Set if the document may be a request or response of the Responses API, with lists of items
     /// in `input` and `output`.
     has_items: bool,
+    /// When an Inspect log was begun; its samples state no time.
+    created: Moment,
 }
 
 impl<'n> ChatDocument<'n> {
     fn new(agent: &'n str) -> Self {
-        Self { place: MessagePosition::Anywhere, agent, has_items: agent == RESPONSES }
+        let place = MessagePosition::Anywhere;
+        Self { place, agent, has_items: agent == RESPONSES, created: Moment::default() }
     }
 
     fn nested(&self, place: MessagePosition) -> Self {
-        Self { place, agent: self.agent, has_items: false }
+        Self { place, agent: self.agent, has_items: false, created: self.created }
     }
 }
 
@@ -223,6 +228,9 @@ impl DocumentReader for ChatDocument<'_> {
                     let document = &mut self.nested(MessagePosition::Anywhere);
                     map.next_value_seed(DocumentSeed { document, feed })?;
                 }
+                "eval" if self.agent == INSPECT => {
+                    self.created = map.next_value::<JsonValue>()?.part("/created");
+                }
                 // Inspect logs: each sample is a wrapper of its own.
                 "samples" => {
                     let document = &mut self.nested(MessagePosition::Anywhere);
@@ -265,7 +273,12 @@ impl DocumentReader for ChatDocument<'_> {
                 // tau-bench, and Inspect logs.
                 "trial" | "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
-                "modelInfo" => message.model = map.next_value::<JsonValue>()?.text("/id"),
+                // The first name is that of older versions of Cline.
+                "modelInfo" => {
+                    let about = map.next_value::<JsonValue>()?;
+                    message.model = about.text("/id");
+                    message.model.add(about.text("/modelId"));
+                }
                 "role" | "from" | "sender" => message.role = map.next_value()?,
                 "content" | "value" => message.content = map.next_value()?,
                 "parts" => message.parts = map.next_value()?,
@@ -313,6 +326,7 @@ impl DocumentReader for ChatDocument<'_> {
         feed.head.add_model(&message.model);
         feed.record_time(message.time);
         feed.record_time(updated);
+        feed.record_time(self.created);
         feed.head.cwd = feed.head.cwd.take().or(cwd);
         if self.agent == INSPECT {
             // The id is the number or name of the instance, which all of its runs share.
@@ -354,21 +368,32 @@ fn send_reward(reward: &Value, feed: &mut SessionFeed<'_>) {
 }
 
 /// Sends the scores of a sample. Of several scorers, only *correct* and *incorrect* decide, because
-/// a number may be a count and *true* may be a refusal.
+/// a number may be a count and *true* may be a refusal, and only if all of them grade or the scorer
+/// is known to compare answers.
 fn send_scores(
     scores: LenientObject<BTreeMap<String, LenientObject<InspectScore>>>,
     feed: &mut SessionFeed<'_>,
 ) {
+    // Inspect's CORRECT and INCORRECT.
+    let graded = |value: &Value| match value.as_str() {
+        Some("C") => Some(true),
+        Some("I") => Some(false),
+        _ => None,
+    };
     let scores = scores.0.unwrap_or_default();
+    let scores: Vec<_> = scores
+        .into_iter()
+        .take(MAX_SCORERS)
+        .map(|(scorer, LenientObject(score))| (scorer, score.unwrap_or_default().value))
+        .collect();
     let is_only = scores.len() == 1;
-    for (scorer, LenientObject(score)) in scores.into_iter().take(MAX_SCORERS) {
-        let value = score.unwrap_or_default().value;
-        let passed = match &value {
-            // Inspect's CORRECT and INCORRECT.
-            Value::String(word) if word == "C" => Some(true),
-            Value::String(word) if word == "I" => Some(false),
-            // With several scorers, a number may measure anything, such as a length.
-            value if is_only => parse_verdict(value),
+    // Of several scorers, one may measure anything, such as a length, or whether the agent did
+    // what it should not do.
+    let all_grade = scores.iter().all(|(_, value)| graded(value).is_some());
+    for (scorer, value) in scores {
+        let passed = match graded(&value) {
+            Some(passed) if all_grade || compares_answers(&scorer) => Some(passed),
+            None if is_only => parse_verdict(&value),
             _ => None,
         };
         let said = match &value {
@@ -377,6 +402,14 @@ fn send_scores(
         };
         send_verdict(format!("{}: {}", one_line(&scorer, 80), one_line(&said, 80)), passed, feed);
     }
+}
+
+/// Returns true for a scorer of Inspect's own, which compares the answer with the expected one. The
+/// second one of a name ends in a digit.
+fn compares_answers(scorer: &str) -> bool {
+    let name = scorer.trim_end_matches(|c: char| c.is_ascii_digit());
+    ["match", "includes", "pattern", "answer", "choice", "exact", "math"].contains(&name)
+        || name.starts_with("model_graded_")
 }
 
 fn parse_verdict(value: &Value) -> Option<bool> {
