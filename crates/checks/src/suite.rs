@@ -219,8 +219,12 @@ fn expected_status(checks: &mut Vec<Check>) -> TaskStatus {
         CheckKind::Status(status) => Some(status),
         _ => None,
     });
-    // The status becomes that of the scenario, and would otherwise be decided twice.
-    checks.retain(|check| !matches!(check.kind, CheckKind::Status(_)));
+    // The status becomes that of the scenario, and would otherwise be decided twice. One that stands
+    // alone is all that the case demands, and decides it without a judge.
+    let is_status = |check: &Check| matches!(check.kind, CheckKind::Status(_));
+    if !checks.iter().all(is_status) {
+        checks.retain(|check| !is_status(check));
+    }
     // An answer that has to ask something waits for a reply.
     let asks = |check: &Check| matches!(check.kind, CheckKind::Questions(bounds) if bounds.limits().0.unwrap_or(0) > 0);
     stated.unwrap_or(if checks.iter().any(asks) {
@@ -400,7 +404,7 @@ mod tests {
         assert_eq!(status(json!([{"questions": 0}])), (TaskStatus::Complete, 1));
         let stated = json!([{"status": "COMPLETE"}, {"questions": {"min": 1}}]);
         assert_eq!(status(stated), (TaskStatus::Complete, 1));
-        assert_eq!(status(json!([{"status": "ERROR"}])), (TaskStatus::Error, 0));
+        assert_eq!(status(json!([{"status": "ERROR"}])), (TaskStatus::Error, 1));
     }
 
     #[test]

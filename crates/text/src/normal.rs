@@ -27,6 +27,8 @@ pub enum TextChange {
     CodeFence,
     /// Texts of several parts were joined.
     JoinedParts,
+    /// The pieces of a stream were joined.
+    JoinedStream,
     /// Thinking before the answer was taken off.
     Thinking,
 }
@@ -42,6 +44,7 @@ impl TextChange {
             TextChange::Composition => "characters composed (Unicode NFC)",
             TextChange::CodeFence => "code fence around the reply taken off",
             TextChange::JoinedParts => "text parts joined, others left out",
+            TextChange::JoinedStream => "the pieces of a stream joined",
             TextChange::Thinking => "thinking before the answer taken off",
         }
     }

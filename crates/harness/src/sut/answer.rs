@@ -53,6 +53,8 @@ pub(in crate::sut) enum SeenAnswer {
     Missing(String),
     /// The text ended before an answer.
     Unfinished(String),
+    /// An error is reported in its place or beside it.
+    Failed(String),
 }
 
 /// A normalised text.
@@ -118,7 +120,7 @@ impl SeenAnswer {
         let (found, failed) =
             (&documents[at], documents[at..].iter().find(|one| reports_error(one)));
         match failed {
-            Some(failed) => Self::Missing(format!(
+            Some(failed) => Self::Failed(format!(
                 "the program reports an error: {}",
                 selftest_text::one_line(&failed.to_string(), MAX_START)
             )),
@@ -130,6 +132,20 @@ impl SeenAnswer {
     /// was decoded.
     pub(in crate::sut) fn of(raw: &str, decoding: &[TextChange]) -> Self {
         Self::read(raw, raw, decoding)
+    }
+
+    /// Sees what a program printed as its answer, unless it speaks a protocol in place of it.
+    pub(in crate::sut) fn printed(text: &str, decoding: &[TextChange]) -> Self {
+        let text = text.trim();
+        let is_call = |value: &Value| value.get("jsonrpc").is_some_and(Value::is_string);
+        let speaks_rpc = text.starts_with('{')
+            && read_documents(text).is_some_and(|all| !all.is_empty() && all.iter().all(is_call));
+        if speaks_rpc {
+            return Self::Missing(
+                "it speaks JSON-RPC, as a server of tools (MCP) or for editors does".to_owned(),
+            );
+        }
+        Self::of(text, decoding)
     }
 
     fn read(text: &str, raw: &str, decoding: &[TextChange]) -> Self {
@@ -164,7 +180,10 @@ impl SeenAnswer {
     pub(in crate::sut) fn text(&self) -> &str {
         match self {
             SeenAnswer::Text(answer) => &answer.text,
-            SeenAnswer::Empty | SeenAnswer::Missing(_) | SeenAnswer::Unfinished(_) => "",
+            SeenAnswer::Empty
+            | SeenAnswer::Missing(_)
+            | SeenAnswer::Unfinished(_)
+            | SeenAnswer::Failed(_) => "",
         }
     }
 
@@ -177,14 +196,17 @@ impl SeenAnswer {
     ) -> Result<SutReply, SutError> {
         let answer = match self {
             SeenAnswer::Text(answer) => answer,
-            SeenAnswer::Missing(why) | SeenAnswer::Unfinished(why)
+            SeenAnswer::Missing(why) | SeenAnswer::Unfinished(why) | SeenAnswer::Failed(why)
                 // An agent that reports an error may do so without a word.
                 if status != TaskStatus::Error =>
             {
                 let what = redactor.apply(&format!("no answer seen: {why}")).into_owned();
                 return Err(SutError::failed(what));
             }
-            SeenAnswer::Empty | SeenAnswer::Missing(_) | SeenAnswer::Unfinished(_) => {
+            SeenAnswer::Empty
+            | SeenAnswer::Missing(_)
+            | SeenAnswer::Unfinished(_)
+            | SeenAnswer::Failed(_) => {
                 return Ok(SutReply::new(status, ""));
             }
         };
@@ -262,12 +284,13 @@ pub fn read_documents(text: &str) -> Option<Vec<Value>> {
     (!is_broken).then_some(documents)
 }
 
-/// Returns true if an object that a program printed says that it failed.
-fn reports_error(object: &Value) -> bool {
+/// Returns true if an object that a program printed, or a server sent, says that it failed.
+pub(in crate::sut) fn reports_error(object: &Value) -> bool {
     let error = object.get("error");
     // Some programs name it in every reply.
     let is_error = error.is_some_and(|error| match error {
         Value::Null | Value::Bool(false) => false,
+        Value::Number(code) => code.as_f64() != Some(0.0),
         Value::String(text) => !text.is_empty(),
         Value::Object(members) => !members.is_empty(),
         _ => true,
@@ -369,7 +392,7 @@ mod tests {
             assert_eq!(seen(&text).text(), "At 9.", "{text}");
         }
         let missing = |text: &str| match seen(text) {
-            SeenAnswer::Missing(why) => why,
+            SeenAnswer::Missing(why) | SeenAnswer::Failed(why) => why,
             other => panic!("{other:?}"),
         };
         assert_eq!(missing("{\"a\": 1}"), "nothing at /result; the reply has: a");
@@ -396,6 +419,17 @@ mod tests {
             assert!(matches!(seen(text), SeenAnswer::Unfinished(_)), "{text}");
         }
         assert_eq!(seen("{\"result\": \"\"}"), SeenAnswer::Empty);
+    }
+
+    #[test]
+    fn messages_of_a_protocol_are_no_answer() {
+        let message = r#"{"jsonrpc": "2.0", "id": null, "error": {"code": -32700}}"#;
+        for text in [message.to_owned(), format!("{message}\n{message}\n")] {
+            assert!(matches!(SeenAnswer::printed(&text, &[]), SeenAnswer::Missing(_)), "{text}");
+        }
+        for text in [format!("Send {message}"), r#"{"answer": 1}"#.to_owned()] {
+            assert_eq!(SeenAnswer::printed(&text, &[]).text(), text);
+        }
     }
 
     #[test]

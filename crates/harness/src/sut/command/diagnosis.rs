@@ -65,6 +65,12 @@ static WANTS_ARGUMENT: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant, and a test compiles it")
 });
 
+/// Names of variables with a key, in messages about one that is not there.
+static KEY_VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PAT|CREDENTIALS)\b")
+        .expect("the pattern is a constant, and a test compiles it")
+});
+
 /// A line of a `json_lines` program that is no usable result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OddLine {
@@ -141,6 +147,15 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
+    // Programs name their key only to say that it is not there, or not right.
+    let key = [trace.stderr, trace.printed].iter().find_map(|text| KEY_VARIABLE.find(text));
+    if let Some(key) = key.filter(|_| trace.exit.is_some_and(|exit| exit != SUCCESS)) {
+        return Some(format!(
+            "no variable reaches it but those of {section}.pass_environment: name {key} there, and \
+             the server that it asks in {section}.addresses, as host:443",
+            key = key.as_str()
+        ));
+    }
     match trace.odd_line {
         Some(OddLine::Result | OddLine::Untyped) => return Some(RESULT_SHAPE.to_owned()),
         Some(OddLine::Broken) => return Some(ONE_LINE.to_owned()),
@@ -161,7 +176,9 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
             names.join(", ")
         ));
     }
-    if INPUT_ENDED.is_match(trace.stderr) || asks_for_input(trace.printed) && !has_exited {
+    // Of a program that has ended without success, its input may have ended first.
+    let is_waiting = asks_for_input(trace.printed) && trace.exit != Some(SUCCESS);
+    if INPUT_ENDED.is_match(trace.stderr) || is_waiting {
         let what = if printed.is_empty() {
             "it asks for more input after the prompt".to_owned()
         } else {
@@ -452,6 +469,12 @@ mod tests {
             (trace(TEXT, "", "open /dev/tty: no such device", failed), "it wants a terminal"),
             (trace(TEXT, "You: ", "", None), "printed `You:` and waits for more input"),
             (trace(TEXT, "", "EOFError: EOF when reading a line", failed), "asks for more input"),
+            (trace(TEXT, "You: Hi.\nYou: ", "", Some("exit code 13")), "waits for more input"),
+            (
+                trace(TEXT, "", "Error: set the OPENAI_API_KEY environment variable", failed),
+                "name OPENAI_API_KEY there",
+            ),
+            (trace(JSON, "", "KeyError: 'GITHUB_TOKEN'", failed), "name GITHUB_TOKEN there"),
             (trace(JSON, "You: ", "", None), "sut.command.protocol: text"),
             (
                 trace(JSON, "Hello, I am an agent.\n", "", None),

@@ -317,7 +317,7 @@ impl CommandSession {
         self.odd_line = match &output {
             SeenAnswer::Missing(_) => Some(OddLine::Result),
             SeenAnswer::Unfinished(_) => Some(OddLine::Unfinished),
-            SeenAnswer::Text(_) | SeenAnswer::Empty => None,
+            SeenAnswer::Text(_) | SeenAnswer::Empty | SeenAnswer::Failed(_) => None,
         };
         let mut reply = output.into_reply(line.status, redactor)?;
         let tokens = line.tokens.as_ref().and_then(Value::as_u64);
@@ -441,7 +441,7 @@ impl CommandSession {
         }
         let decoded = decode(&answer);
         let seen = match self.setup.speech.output.as_str() {
-            "" => SeenAnswer::of(decoded.text.trim(), &decoded.changes),
+            "" => SeenAnswer::printed(&decoded.text, &decoded.changes),
             pointer => SeenAnswer::in_json(&decoded.text, pointer, &decoded.changes),
         };
         let (status, rule) = answer::infer_status(seen.text())

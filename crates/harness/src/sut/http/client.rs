@@ -11,11 +11,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Url, redirect};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use super::stream::DONE;
 use crate::sut::SutError;
 use crate::sut::sut_settings::HttpCall;
 use selftest_models::http;
@@ -85,6 +86,8 @@ pub(super) struct HttpAnswer {
     /// Method and address, for messages.
     pub(super) request: String,
     body: Vec<u8>,
+    /// True if the server calls it server-sent events.
+    pub(super) is_event_stream: bool,
 }
 
 impl HttpAnswer {
@@ -213,6 +216,8 @@ impl TaskClient {
             }
         };
         let status = response.status();
+        let kind = response.headers().get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+        let is_event_stream = kind.to_ascii_lowercase().starts_with(b"text/event-stream");
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(transport)? {
             // Checked for each chunk, because a response need not state its length.
@@ -221,9 +226,13 @@ impl TaskClient {
                 return Err(RequestError::new(RequestFailure::Unreadable, what));
             }
             body.extend_from_slice(&chunk);
+            // Some servers keep the connection open behind the last event.
+            if is_event_stream && body.trim_ascii_end().ends_with(DONE.as_bytes()) {
+                break;
+            }
         }
         if status.is_success() {
-            return Ok(HttpAnswer { request, body });
+            return Ok(HttpAnswer { request, body, is_event_stream });
         }
         let location = response.headers().get("location").map(|to| {
             format!(

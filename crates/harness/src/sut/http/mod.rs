@@ -10,6 +10,7 @@
 //! limit itself is up to the caller.
 
 mod client;
+mod stream;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::answer::SeenAnswer;
+use super::answer::{SeenAnswer, reports_error};
 use super::skill::Skill;
 use super::sut_settings::{HttpCall, HttpSettings};
 use super::{
@@ -30,6 +31,7 @@ use client::{
     HttpAnswer, REQUEST_LIMIT, RequestBlame, RequestError, RequestFailure, RequestRole, TURN_LIMIT,
     TaskClient,
 };
+use stream::EventStream;
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::guarded;
 use selftest_text::normal::TextChange;
@@ -45,6 +47,9 @@ const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Timeout for cancelling a task.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Maximum length of a quoted response, in bytes.
+const MAX_QUOTE: usize = 160;
 
 /// Maximum length of a task id in bytes.
 const MAX_ID: usize = 256;
@@ -492,24 +497,55 @@ impl HttpSession {
         let shared = Arc::clone(&self.shared);
         self.messages.push(json!({ "role": "user", "content": words }));
         let answer = self.call(ask, ("prompt", words)).await?;
-        let body = match shared.settings.output.as_str() {
-            // The whole response: JSON or not.
-            "" => None,
-            _ => Some(self.json(ask, &answer)?),
-        };
+        let (seen, stated) = self.see_turn(ask, &answer)?;
         self.is_known = true;
-        let (seen, stated) = match body {
-            Some((body, decoding)) => (
-                SeenAnswer::at(&body, &shared.settings.output, &decoding),
-                stated_status(&body, &shared.settings),
-            ),
-            None => (whole(&answer), None),
-        };
         let reply = with_hint(seen, |seen| into_reply(seen, stated, &shared.redactor))?;
         // Both sides are kept: a server without a memory is sent the whole conversation.
         self.messages.push(json!({ "role": "assistant", "content": reply.output }));
         Ok(reply)
     }
+
+    /// Sees the answer in the response to a turn: in one JSON document, in the pieces of a stream,
+    /// or the whole text.
+    fn see_turn(&self, ask: &HttpCall, answer: &HttpAnswer) -> Result<SeenTurn, SutError> {
+        let settings = &self.shared.settings;
+        let text = answer.text();
+        let stream = || EventStream::read(&text.text);
+        if settings.output.is_empty() {
+            // The whole response: JSON or not. Only its type tells a stream from a text then.
+            let stream = answer.is_event_stream.then(stream).flatten();
+            return Ok(match stream {
+                Some(stream) => streamed(&stream, settings, &text.changes),
+                None => (whole(answer), None),
+            });
+        }
+        let (body, decoding) = match self.json(ask, answer) {
+            Ok(body) => body,
+            Err(error) => {
+                let stream = stream().ok_or(error)?;
+                return Ok(streamed(&stream, settings, &text.changes));
+            }
+        };
+        let status = stated_status(&body, settings);
+        let seen = SeenAnswer::at(&body, &settings.output, &decoding);
+        // Servers answer 200 with what they have, and an error beside it.
+        let is_failed = status.is_none() && reports_error(&body) && !seen.text().is_empty();
+        let seen = if is_failed {
+            let body = one_line(&body.to_string(), MAX_QUOTE);
+            SeenAnswer::Failed(format!("the response reports an error: {body}"))
+        } else {
+            seen
+        };
+        Ok((seen, status))
+    }
+}
+
+/// An answer, and the status that the server states.
+type SeenTurn = (SeenAnswer, Option<TaskStatus>);
+
+fn streamed(stream: &EventStream, settings: &HttpSettings, changes: &[TextChange]) -> SeenTurn {
+    let status = stream.newest().find_map(|event| stated_status(event, settings));
+    (stream.answer(&settings.output, changes), status)
 }
 
 fn whole(answer: &HttpAnswer) -> SeenAnswer {
