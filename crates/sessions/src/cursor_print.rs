@@ -226,7 +226,9 @@ fn outcome(about: &JsonValue, key: &str, call_id: Text<'static>) -> ToolResult<'
     };
     let outcome = match (kind, exit_code) {
         ("rejected" | "permissionDenied", _) => ToolOutcome::Rejected,
-        ("failure" | "error" | "timeout" | "fileNotFound" | "invalidFile", _) => ToolOutcome::Failed,
+        ("failure" | "error" | "timeout" | "fileNotFound" | "invalidFile", _) => {
+            ToolOutcome::Failed
+        }
         // The program ran; its exit code says how it ended.
         (_, Some(code)) if code != 0 => ToolOutcome::Failed,
         ("success", _) => ToolOutcome::Ok,

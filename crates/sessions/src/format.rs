@@ -15,9 +15,8 @@ use crate::source::SessionSource;
 use crate::{
     SessionReadError, aider, antigravity, atif, chat, chat_gpt, claude_code, claude_print, codex,
     codex_exec, copilot_cli, crush, cursor, cursor_print, cursor_store, factory_stream, gemini_cli,
-    gemini_print, goose, grok,
-    hermes, inspect, kimi, kiro, mini_swe_agent, open_code, open_hands, open_hands_sdk, pi,
-    qwen_code, spec_story, swe_agent, traces, vs_code, zed,
+    gemini_print, goose, grok, hermes, inspect, kimi, kiro, mini_swe_agent, open_code, open_hands,
+    open_hands_sdk, pi, qwen_code, spec_story, swe_agent, traces, vs_code, zed,
 };
 
 /// Defines the formats. An entry has a description, an identifier, the format's name, and its

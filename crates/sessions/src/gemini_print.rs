@@ -18,10 +18,7 @@ use crate::outline::JsonOutline;
 use crate::wire::AnyJson;
 
 /// The entry in the table of formats.
-pub(crate) const FORMAT: FormatEntry = FormatEntry {
-    json: is_output,
-    ..FormatEntry::new(read)
-};
+pub(crate) const FORMAT: FormatEntry = FormatEntry { json: is_output, ..FormatEntry::new(read) };
 
 /// Keys of the object that `--output-format json` prints.
 const RESULT_KEYS: [&str; 5] = ["session_id", "response", "stats", "error", "warnings"];

@@ -238,7 +238,8 @@ struct FormRule {
     is_missed: FormTest,
 }
 
-/// Patterns of the forms. `<answer is>` stands for the start of an expectation.
+/// Patterns of the forms. `<answer is>` stands for the start of an expectation, `<end>` for the end of a
+/// part of a sentence: "in one word or two" asks for no single word.
 const FORMS: [(&str, &str, FormTest); 8] = [
     (
         "a table",
@@ -247,7 +248,7 @@ const FORMS: [(&str, &str, FormTest); 8] = [
     ),
     (
         "JSON",
-        r"\b(?:as|in)\s+(?:an?\s+)?(?:\w+\s+)?json\b|\bjson (?:only|format|please)\b|\bonly json\b|\b(?:als|en|em|in|come) (?:\w+ )?json\b|\b(?:only|just|nothing but|(?:answer|reply|respond) with) (?:an?|one|the) (?:\w+ )?json\b|\bnur (?:ein|das) (?:\w+ )?json\b|\b(?:uniquement|seulement) (?:un|le) (?:objet )?json\b|\bs[óo]lo (?:un|el|il) (?:objeto |oggetto )?json\b|\bapenas (?:um|o) (?:objeto )?json\b|<answer is>(?:an?|eine?|un|una|um|een|valid|)\s*(?:valid\s+)?json",
+        r"\b(?:as|in)\s+(?:an?\s+)?(?:\w+\s+)?json\b|\bjson (?:only|format|please)\b|\bonly json\b|\b(?:als|en|em|in|come) (?:\w+ )?json\b|\b(?:only|just|nothing but|(?:answer|reply|respond) with) (?:an?|one|the) (?:\w+ )?json(?: object| array| list| document)?(?:$|[.,:;!?)]|\s(?:with|that|of|and|whose|containing)\b)|\bnur (?:ein|das) (?:\w+ )?json\b|\b(?:uniquement|seulement) (?:un|le) (?:objet )?json\b|\bs[óo]lo (?:un|el|il) (?:objeto |oggetto )?json\b|\bapenas (?:um|o) (?:objeto )?json\b|<answer is>(?:an?|eine?|un|una|um|een|valid|)\s*(?:valid\s+)?json",
         |answer, _| !is_json(answer),
     ),
     (
@@ -275,21 +276,22 @@ const FORMS: [(&str, &str, FormTest); 8] = [
     ),
     (
         "one word",
-        r"\b(?:with|in|as) (?:exactly |just |only )?(?:one|a single) word\b|\bmit (?:genau |nur )?einem wort\b|\b(?:en|par) un (?:seul )?mot\b|\b(?:en|con) una (?:sola )?palabra\b|\bcom uma (?:só )?palavra\b|\bcon una (?:sola )?parola\b|\bjednym słowem\b",
+        r"(?:\b(?:with|in|as) (?:exactly |just |only )?(?:one|a single) word\b|\bmit (?:genau |nur )?einem wort\b|\b(?:en|par) un (?:seul )?mot\b|\b(?:en|con) una (?:sola )?palabra\b|\bcom uma (?:só )?palavra\b|\bcon una (?:sola )?parola\b|\bjednym słowem\b)<end>",
         |answer, _| answer.split_whitespace().count() > 1,
     ),
     (
         "a command alone",
-        r"\b(?:only|just|nothing but) the commands?\b|\bthe commands? (?:only|alone)\b|\bnur (?:den befehl|die befehle)\b|\b(?:seulement|uniquement) (?:la|les) commandes?\b|\bs[óo]lo (?:el|los) comandos?\b|\bapenas (?:o|os) comandos?\b|\bsolo (?:il|i) comand[oi]\b",
+        r"(?:\b(?:only|just|nothing but) the commands?\b|\bthe commands? (?:only|alone)\b|\bnur (?:den befehl|die befehle)\b|\b(?:seulement|uniquement) (?:la|les) commandes?\b|\bs[óo]lo (?:el|los) comandos?\b|\bapenas (?:o|os) comandos?\b|\bsolo (?:il|i) comand[oi]\b)<end>",
         |answer, _| has_prose(answer),
     ),
 ];
 
 static WANTED: LazyLock<Vec<FormRule>> = LazyLock::new(|| {
     let is = r"^(?:the (?:answer|reply|response) (?:is|consists of|comes as)|die antwort ist|la r[ée]ponse est|la respuesta es|a resposta [ée]|la risposta [èe]|het antwoord is|odpowied[źz] to|回答是|回答は)\s*";
+    let end = r"(?:$|[.,:;!?)]|\s(?:only|please|bitte|por favor|and nothing)\b)";
     let form = |(name, asked, is_missed): &(&'static str, &str, FormTest)| FormRule {
         name,
-        asked: regex(&asked.replace("<answer is>", is)),
+        asked: regex(&asked.replace("<answer is>", is).replace("<end>", end)),
         is_missed: *is_missed,
     };
     FORMS.iter().map(form).collect()
@@ -707,6 +709,9 @@ mod tests {
             "Which JSON file has the limits?",
             "What is in the code of `run`?",
             "How many bullets does the crew carry? Never mind, just the number of tables.",
+            "Describe it in one word or two.",
+            "List only the commands that delete data.",
+            "Answer with the JSON path of the port.",
         ] {
             let form = missed_by(request, "None of that.");
             assert!(form.is_none() || request.contains("bullets"), "{request}: {form:?}");

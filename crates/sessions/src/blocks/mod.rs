@@ -653,7 +653,10 @@ mod tests {
         let session = session(SessionFormat::CursorAgent, CURSOR_TURNS);
         assert_eq!(session.head.start.unwrap().to_string(), "2026-08-04T21:56:00Z");
         assert!(session.head.unknown_blocks.is_empty());
-        assert_eq!(said(&session)[..2], [(EventRole::User, "look"), (EventRole::Assistant, "I look.")]);
+        assert_eq!(
+            said(&session)[..2],
+            [(EventRole::User, "look"), (EventRole::Assistant, "I look.")]
+        );
         let last = session.events.last().unwrap();
         assert_eq!(last.mark, Some(crate::EventMark::Interrupted));
     }

@@ -137,12 +137,7 @@ mod tests {
                 (EventRole::Assistant, "", 1, None),
                 (EventRole::Tool, "", 0, None),
                 (EventRole::Assistant, "It says hello.", 0, None),
-                (
-                    EventRole::System,
-                    "APIError\nRate limit exceeded",
-                    0,
-                    Some(EventMark::ApiError)
-                ),
+                (EventRole::System, "APIError\nRate limit exceeded", 0, Some(EventMark::ApiError)),
             ]
         );
         let usage = session.events[0].usage;

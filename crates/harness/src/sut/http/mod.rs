@@ -31,13 +31,13 @@ use client::{
     HttpAnswer, REQUEST_LIMIT, RequestBlame, RequestError, RequestFailure, RequestRole, TURN_LIMIT,
     TaskClient,
 };
-use stream::EventStream;
 use selftest_checks::scenario::TaskStatus;
 use selftest_models::guarded;
 use selftest_text::normal::TextChange;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::{json_members, plural};
+use stream::EventStream;
 
 /// Time for which an unchanged question after a reply is assumed to be stale.
 pub const GRACE: Duration = Duration::from_secs(5);

@@ -233,9 +233,7 @@ mod tests {
     #[test]
     fn what_is_no_answer_says_why() {
         let why = |text: &str, pointer: &str| match seen(text, pointer) {
-            SeenAnswer::Missing(why)
-            | SeenAnswer::Unfinished(why)
-            | SeenAnswer::Failed(why) => why,
+            SeenAnswer::Missing(why) | SeenAnswer::Unfinished(why) | SeenAnswer::Failed(why) => why,
             other => panic!("{text}: {other:?}"),
         };
         for (text, pointer, words) in [
