@@ -315,6 +315,7 @@ impl FinishedRun {
         events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
         events.emit(RunEventKind::CasesRecalled(results.cases.clone().into()));
         events.emit(end);
+        // The thread of the observers ends once no sender is left.
         drop(events);
         let faults = tokio::task::block_in_place(|| observer_thread.finish());
         Self { header, results, document, took, is_first, faults, journal: None }

@@ -165,6 +165,7 @@ impl RunChanges {
 
 async fn find_run(app: &Arc<App>, run_id: &str) -> Option<RunFile> {
     let (app, run_id) = (Arc::clone(app), run_id.to_owned());
+    // Reading the folder must not hold up other requests.
     let found = tokio::task::spawn_blocking(move || app.runs.find(&run_id).ok().flatten());
     found.await.ok().flatten()
 }

@@ -34,6 +34,7 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 ///
 /// Student, "The probable error of a mean" (1908).
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
+    // Not 0, because the mean of 0.1, 0.1 and 0.1 is not 0.1 in floating point.
     t_interval(values).filter(|interval| interval.high - interval.low > 1e-9)
 }
 

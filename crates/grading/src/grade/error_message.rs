@@ -87,6 +87,7 @@ fn exception_class(text: &str) -> Option<ErrorClass> {
     if !text.contains("Error") && !text.contains("TimeoutExpired") {
         return None;
     }
+    // Python prints the causes first and what was raised in the end last.
     let name = EXCEPTION.captures_iter(text).last()?.get(1)?.as_str();
     Some(match name {
         "FileNotFoundError" => ErrorClass::FileNotFound,

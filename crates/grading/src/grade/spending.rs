@@ -289,6 +289,7 @@ impl CostSummary {
             }
         }
         amounts.sort_by(f64::total_cmp);
+        // Both are the middle one if the number of amounts is odd.
         let (low, high) = (amounts.len().saturating_sub(1) / 2, amounts.len() / 2);
         let median = amounts.get(low).zip(amounts.get(high)).map(|(a, b)| f64::midpoint(*a, *b));
         found.median = median.map(rounded);

@@ -550,6 +550,7 @@ impl StateCache {
             .and_then(|()| fs::write(&part, content))
             .and_then(|()| fs::rename(&part, &file));
         if written.is_err() {
+            // If this fails too, pruning removes the file some day.
             let _ = fs::remove_file(part);
         }
         self.prune();
@@ -572,6 +573,7 @@ impl StateCache {
             .collect();
         files.sort_unstable();
         for (_, file) in files.iter().rev().skip(MAX_FILES) {
+            // Another process may prune the folder at the same time.
             let _ = fs::remove_file(file);
         }
     }

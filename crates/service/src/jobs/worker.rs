@@ -279,6 +279,7 @@ impl GradingRunner {
         let elapsed = started.elapsed().as_millis();
         let fault = match done {
             Ok(how) => {
+                // Only failures in a row mean that the model is gone.
                 self.unanswered.store(0, Ordering::Relaxed);
                 tracing::info!("{NAME} DONE  session={session} {how} elapsed={elapsed}ms");
                 return Ok(());

@@ -88,6 +88,7 @@ fn read(output: &RunnerOutput<'_>) -> Option<TestCounts> {
         })
         .or_else(|| {
             sum(output.captures(&SWIFT).map(|found| {
+                // A line of a failed run may lack the number of issues.
                 let failed = if &found[2] == "failed" { number(&found, 3).max(1) } else { 0 };
                 rest(number(&found, 1), failed, 0)
             }))
