@@ -37,7 +37,7 @@ const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Ma
 
 /// The entry in the table of formats.
 pub(crate) const FORMAT: FormatEntry = FormatEntry {
-    bytes: |start, _| without_mark(start).trim_ascii_start().starts_with(RUN_PREFIX.as_bytes()),
+    bytes: |start, _| is_history(&String::from_utf8_lossy(without_mark(start))),
     verified: Some(VerifiedVersion {
         agent: "aider",
         version: "0.86.1",
@@ -45,6 +45,23 @@ pub(crate) const FORMAT: FormatEntry = FormatEntry {
     }),
     ..FormatEntry::new(read)
 };
+
+/// Returns true if the text is a history, or one whose beginning is cut off. Inside of a fence the
+/// first line of a run is a quotation.
+fn is_history(start: &str) -> bool {
+    let begins = |line: &str| {
+        line.strip_prefix(RUN_PREFIX).is_some_and(|time| Moment::parse(time).0.is_some())
+    };
+    let mut lines = start.lines().map(str::trim_end);
+    if start.trim_start().starts_with(RUN_PREFIX) {
+        return true;
+    }
+    let mut is_fenced = false;
+    lines.any(|line| {
+        is_fenced ^= line.starts_with("```");
+        !is_fenced && begins(line)
+    })
+}
 
 /// Reads every run of a history.
 fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), SessionReadError> {
@@ -457,6 +474,14 @@ Well, ```
         let marks: Vec<_> = sessions[1].events.iter().map(|event| event.mark).collect();
         assert_eq!(marks, [None, None, Some(EventMark::Interrupted)]);
         assert_ne!(sessions[1].head.id, head.id);
+    }
+
+    #[test]
+    fn a_history_may_lack_its_beginning() {
+        let rest = "> Applied edit to a.py\n\n# aider chat started at 2024-08-05 19:33:02\n";
+        assert!(is_history(rest));
+        assert!(!is_history(&format!("# Format\n```\n{rest}```\n")));
+        assert!(!is_history("# aider chat\n\n# aider chat started at noon\n"));
     }
 
     #[test]

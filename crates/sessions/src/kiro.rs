@@ -203,6 +203,8 @@ impl KiroLine<'_> {
             "AssistantMessage" => blocks.send_answer(&agent, feed),
             // Results come from the agent's side, although the model API calls their role `user`.
             "ToolResults" => blocks.send_input(&agent, EventRole::User, feed),
+            // The agent forgets what was said, and the file continues.
+            "Clear" => feed.notes.ignored_records += 1,
             "Compaction" => {
                 let mark = Some(EventMark::Compacted);
                 feed.send(Event { time, mark, ..Event::default() });

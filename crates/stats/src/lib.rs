@@ -21,8 +21,8 @@ mod ridge;
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use corrected_rate::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate, shifted_rate};
 pub use mean::{
-    PairedDifference, VarianceComponents, bootstrap_mean, mean, mean_interval, paired_difference,
-    sign_test, standard_deviation, variance_components,
+    PairedDifference, VarianceComponents, bootstrap_mean, mean, mean_interval, median,
+    paired_difference, sign_test, standard_deviation, variance_components,
 };
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, holm, permutation_test};
 pub use power::{PlannedEffect, TARGET_POWER, detectable_difference};

@@ -20,6 +20,18 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     mean.is_finite().then_some(mean)
 }
 
+/// Returns the median; `None` if there are no values or one is not a number.
+pub fn median(values: &[f64]) -> Option<f64> {
+    if values.iter().any(|value| value.is_nan()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // The two middle values, which are the same one if their number is odd.
+    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    Some(f64::midpoint(*sorted.get(low)?, *sorted.get(high)?))
+}
+
 /// Returns the sample standard deviation, with denominator `n - 1`; `None` with fewer than two
 /// values or one that is not finite.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
@@ -198,6 +210,13 @@ mod tests {
 
     use super::*;
     use crate::simulation::Noise;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!((median(&[]), median(&[1.0, f64::NAN])), (None, None));
+    }
 
     #[test]
     fn published_values() {

@@ -128,7 +128,7 @@ const PATTERNS: [(ErrorCause, &str); 21] = [
     ),
     (
         ErrorCause::MissingDependency,
-        r"(?i)JAVA_HOME is (?:not set|not defined|set to an invalid)|JAVA_HOME environment variable is not|no 'java' command could be found|Unable to locate a Java Runtime|No matching toolchains found|SDK location not found|bad interpreter|env: \S+: No such file or directory|spawn \S+ ENOENT|You must install or update \.NET|\.NET SDK was not found|rustup could not choose|could not find gem|bundler: failed to load|ERR_MODULE_NOT_FOUND|executable doesn't exist|browserType\.launch|command not found|: not found\s*$|No module named|ModuleNotFoundError|Cannot find (?:module|package)|could not (?:find|resolve) (?:module|package|dependency)|is not recognized as an internal|no such (?:command|subcommand)|unresolved (?:import|module)|package \S+ is not (?:installed|in)|none of PyTorch|missing dependenc|Missing script|cannot find -l|fatal error: \S+\.h: No such file|executable (?:file )?not found|no required module provides",
+        r"(?i)JAVA_HOME is (?:not set|not defined|set to an invalid)|JAVA_HOME environment variable is not|no 'java' command could be found|Unable to locate a Java Runtime|No matching toolchains found|SDK location not found|bad interpreter|env: \S+: No such file or directory|spawn \S+ ENOENT|You must install or update \.NET|\.NET SDK was not found|rustup could not choose|could not find gem|bundler: failed to load|ERR_MODULE_NOT_FOUND|executable doesn't exist|browserType\.launch|command not found|\b(?:binary|interpreter) (?:was )?not found|: not found\s*$|No module named|ModuleNotFoundError|Cannot find (?:module|package)|could not (?:find|resolve) (?:module|package|dependency)|is not recognized as an internal|no such (?:command|subcommand)|unresolved (?:import|module)|package \S+ is not (?:installed|in)|none of PyTorch|missing dependenc|Missing script|cannot find -l|fatal error: \S+\.h: No such file|executable (?:file )?not found|no required module provides",
     ),
     (
         ErrorCause::ContainerFailure,
@@ -390,6 +390,7 @@ mod tests {
             ),
             ("error: test failed, to rerun pass `--lib`", Some(101), ErrorCause::TestFailure),
             ("error: cannot find macro `x` in this scope", Some(101), ErrorCause::CompileError),
+            ("error: target shim binary not found", Some(1), ErrorCause::MissingDependency),
             ("rm: cannot remove 'x': Permission denied", Some(1), ErrorCause::PermissionDenied),
             ("cat: x: No such file or directory", Some(1), ErrorCause::FileNotFound),
             ("Command timed out after 2m 0s", None, ErrorCause::Timeout),

@@ -61,5 +61,5 @@ pub use task_type::{TaskType, TaskWork};
 pub use week::{Week, WeekError};
 pub use weekly::{
     ExcludedSessions, GradeSummary, OutcomeShares, ReportRules, ScanCoverage, TaskDurations,
-    WeeklyReport,
+    UndecidedTests, WeeklyReport,
 };

@@ -2,13 +2,14 @@
 //! anything. At most three, and none where nothing stands out.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
 use super::outcome::{OutcomeEvidence, OutcomeSign};
 use super::spending::{TokenCost, format_money};
-use super::{ErrorCount, GradeRecord, TaskOutcome};
+use super::{ErrorCount, GradePoint, GradeRecord, TaskOutcome};
 use selftest_models::prices::ModelPrices;
 
 /// Largest number of tasks of a week whose events are named one by one.
@@ -110,35 +111,51 @@ fn objection(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
 }
 
 fn repeated_error(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
-    let errors =
-        tasks.iter().flat_map(|task| task.details.errors.iter().map(move |error| (task, error)));
-    let same = |one: &ErrorCount| {
-        let all = tasks.iter().flat_map(|task| &task.details.errors);
-        let all = all.filter(|other| {
-            other.cause == one.cause && other.tool == one.tool && other.template == one.template
-        });
-        all.fold((0_u64, 0_u64), |(count, places), other| {
-            (count.saturating_add(other.count), places + 1)
-        })
+    let errors: Vec<(&GradeRecord, &ErrorCount)> = tasks
+        .iter()
+        .flat_map(|task| task.details.errors.iter().map(move |error| (*task, error)))
+        .collect();
+    let is_same = |one: &ErrorCount, other: &ErrorCount| {
+        one.cause == other.cause
+            && one.template == other.template
+            // Agents name their shells differently; without words, only the tool tells errors apart.
+            && (one.tool == other.tool || !one.template.is_empty())
+    };
+    let same = |one: &ErrorCount| -> Vec<(&GradeRecord, &ErrorCount)> {
+        errors.iter().copied().filter(|(_, other)| is_same(one, other)).collect()
+    };
+    let count = |one: &ErrorCount| {
+        same(one).iter().fold(0_u64, |count, (_, other)| count.saturating_add(other.count))
     };
     let (task, error) =
         // Summed over the tasks: an error of every task is seen even if no task has it three times.
-        errors.max_by_key(|(_, error)| (same(error).0, Reverse(error.first_event)))?;
-    let (count, places) = same(error);
-    if count < MIN_REPEATS {
+        errors.iter().max_by_key(|(_, error)| (count(error), Reverse(error.first_event)))?;
+    let times = count(error);
+    if times < MIN_REPEATS {
         return None;
     }
-    let tool = selftest_text::one_line(&error.tool, 40);
-    let within = if places > 1 { format!(" in {places} tasks") } else { String::new() };
+    let same = same(error);
+    let places: BTreeSet<&str> = same.iter().map(|(task, _)| task.session_id.as_str()).collect();
+    let tools: BTreeSet<&str> = same.iter().map(|(_, other)| other.tool.as_str()).collect();
+    let at = if tools.len() > 1 {
+        format!("“{}”", selftest_text::one_line(&error.template, 120))
+    } else {
+        format!("of {}", selftest_text::one_line(&error.tool, 40))
+    };
+    let within =
+        if places.len() > 1 { format!(" in {} tasks", places.len()) } else { String::new() };
     let fix = error.cause.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-    let words = format!("{count} times {} of {tool}{within}{fix}", error.cause);
+    let words = format!("{times} times {} {at}{within}{fix}", error.cause);
     Some(event(NotableKind::RepeatedError, task, Some(error.first_event), words))
 }
 
 fn longest_loop(tasks: &[&GradeRecord]) -> Option<NotableEvent> {
     let task = tasks.iter().max_by_key(|task| task.details.longest_error_run)?;
     let run = task.details.longest_error_run;
-    let first = task.details.errors.first().map(|error| error.first_event);
+    // The evidence has where the run begins; the errors are sorted by class.
+    let evidence = &task.details.evidence;
+    let first = evidence.iter().find(|it| it.point == GradePoint::RepeatedErrors);
+    let first = first.and_then(|it| it.event);
     let words = format!("{run} calls in a row failed");
     (run >= MIN_RUN).then(|| event(NotableKind::Loop, task, first, words))
 }
@@ -153,10 +170,8 @@ fn largest_cost(
     let costs = tasks.iter().filter_map(|task| Some((task, amount(task)?)));
     let (task, most) = costs.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let others = tasks.iter().filter(|other| other.session_id != task.session_id);
-    let mut others: Vec<f64> = others.chain(earlier).filter_map(amount).collect();
-    others.sort_by(f64::total_cmp);
-    // The upper one of two middle values, with which fewer costs stand out.
-    let median = *others.get(others.len() / 2)?;
+    let others: Vec<f64> = others.chain(earlier).filter_map(amount).collect();
+    let median = selftest_stats::median(&others)?;
     let words = format!(
         "{}, where the median of your {} other tasks with a cost is {}",
         format_money(most, &prices.currency),
@@ -171,7 +186,7 @@ fn largest_cost(
 mod tests {
     use super::*;
     use crate::grade::fixture::record;
-    use crate::grade::{ErrorClass, TaskType};
+    use crate::grade::{ErrorClass, GradeEvidence, TaskType};
 
     fn found(records: &[GradeRecord]) -> Vec<(NotableKind, String)> {
         let tasks: Vec<&GradeRecord> = records.iter().collect();
@@ -197,6 +212,14 @@ mod tests {
         );
         let mut looping = record("d", TaskType::General, true, 3, 3);
         looping.details.longest_error_run = 6;
+        looping.details.evidence.push(GradeEvidence {
+            point: GradePoint::RepeatedErrors,
+            worth: -1.0,
+            event: Some(31),
+            words: String::new(),
+        });
+        let run = longest_loop(&[&looping]).unwrap();
+        assert_eq!(run.event, Some(31));
         let events = found(&[quiet, said_no, failing, looping]);
         assert_eq!(events.len(), 3, "{events:?}");
         assert_eq!(
@@ -208,6 +231,21 @@ mod tests {
         );
         assert!(events[1].1.starts_with("4 times timeout of Bash; "), "{events:?}");
         assert_eq!(events[2], (NotableKind::Loop, "6 calls in a row failed".to_owned()));
+    }
+
+    #[test]
+    fn one_error_of_two_shells_is_one() {
+        let failing = |id: &str, tool: &str| {
+            let said = "error: shim binary not found";
+            let task = record(id, TaskType::General, true, 3, 3).used(tool, 9);
+            let mut task = task.failed(tool, ErrorClass::CommandFailed, 2, said);
+            said.clone_into(&mut task.details.errors[0].template);
+            task
+        };
+        let events = found(&[failing("a", "Bash"), failing("b", "shell_command")]);
+        assert_eq!(events.len(), 1, "{events:?}");
+        assert!(events[0].1.starts_with("4 times "), "{events:?}");
+        assert!(events[0].1.contains("“error: shim binary not found” in 2 tasks"), "{events:?}");
     }
 
     #[test]

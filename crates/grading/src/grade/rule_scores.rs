@@ -196,7 +196,7 @@ pub(super) fn quality(
             GradePoint::RepeatedErrors,
             weights.repeated_errors,
             had_repeated_errors(tally),
-            tally.last_error,
+            tally.longest_run_start,
             format!("{} errors in a row", tally.longest_error_run),
         ),
         (

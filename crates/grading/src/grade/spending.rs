@@ -60,7 +60,6 @@ impl TokenSpending {
         };
         let name = event.model.as_str();
         let name = (!name.is_empty()).then(|| selftest_text::one_line(name, 120));
-        // Counted in both: only a sum over sessions knows if the other session is part of it.
         if event.is_copy {
             add_call(&mut self.copied, name.clone(), call);
         }
@@ -288,11 +287,7 @@ impl CostSummary {
                 }
             }
         }
-        amounts.sort_by(f64::total_cmp);
-        // Both are the middle one if the number of amounts is odd.
-        let (low, high) = (amounts.len().saturating_sub(1) / 2, amounts.len() / 2);
-        let median = amounts.get(low).zip(amounts.get(high)).map(|(a, b)| f64::midpoint(*a, *b));
-        found.median = median.map(rounded);
+        found.median = selftest_stats::median(&amounts).map(rounded);
         found.known = amounts.len() as u64;
         found.amount = rounded(amounts.iter().sum());
         found
@@ -307,7 +302,6 @@ fn copies_counted_elsewhere<'a>(tasks: &[&'a GradeRecord]) -> BTreeSet<&'a str> 
         .iter()
         .filter_map(|task| Some((task.details.copied_from.as_deref()?, task.session_id.as_str())))
         .collect();
-    // Which copy counts must not depend on the order of the tasks.
     copies.sort_unstable();
     let mut known = present;
     // Of several copies of a session that is gone, the first makes it known.

@@ -80,7 +80,11 @@ pub(super) struct SessionTally {
     pub(super) error_groups: BTreeMap<ErrorKey, ErrorGroup>,
     pub(super) error_templates: BTreeMap<(ErrorCause, String), TemplateSet>,
     pub(super) error_run: u64,
+    /// Number of the event that began the present run of errors.
+    pub(super) run_start: Option<u64>,
     pub(super) longest_error_run: u64,
+    /// Number of the event that began the longest one.
+    pub(super) longest_run_start: Option<u64>,
     /// Number of the event of the last failed result, and of the first success after it.
     pub(super) last_error: Option<u64>,
     pub(super) worked_after: Option<u64>,
@@ -210,7 +214,12 @@ impl SessionTally {
     fn add_error(&mut self, event: u64, result: &ToolResult<'_>) {
         self.errors += 1;
         self.error_run += 1;
-        self.longest_error_run = self.longest_error_run.max(self.error_run);
+        if self.error_run == 1 {
+            self.run_start = Some(event);
+        }
+        if self.error_run > self.longest_error_run {
+            (self.longest_error_run, self.longest_run_start) = (self.error_run, self.run_start);
+        }
         self.last_error = Some(event);
         self.worked_after = None;
         self.update_tool(&result.tool, |used| used.errors += 1);

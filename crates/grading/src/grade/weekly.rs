@@ -16,7 +16,7 @@ use super::share::{Proportion, mean, ratio, rounded, total};
 use super::spending::CostSummary;
 use super::{
     AlertSettings, Alerts, ErrorFindings, GradePatterns, GradeRecord, GroupDifference, SessionKind,
-    SuggestionRules, Suggestions, TaskMeasure, TaskOutcome, Week, patterns,
+    StateName, SuggestionRules, Suggestions, TaskMeasure, TaskOutcome, Week, patterns,
 };
 use selftest_models::prices::ModelPrices;
 
@@ -334,6 +334,36 @@ impl OutcomeShares {
     }
 }
 
+/// Tasks that no check decided, although tests were started: how the last of them ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UndecidedTests {
+    /// Tests failed, as they may have before the task.
+    pub failed: u64,
+    /// Tests could not run, or ran none.
+    pub not_run: u64,
+}
+
+impl UndecidedTests {
+    fn from_tasks(tasks: &[&GradeRecord]) -> Self {
+        let undecided = |task: &&&GradeRecord| {
+            matches!(task.outcome, TaskOutcome::Claimed | TaskOutcome::Unknown)
+        };
+        let count = |wanted: &[StateName]| {
+            let of = tasks.iter().filter(undecided);
+            of.filter(|task| wanted.contains(&task.details.state.name())).count() as u64
+        };
+        Self {
+            failed: count(&[StateName::TestsFailed]),
+            not_run: count(&[StateName::CouldNotRun, StateName::NoneRan]),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Numbers of sessions that are not a person's task, by kind. Rates exclude them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -370,16 +400,12 @@ impl TaskDurations {
     pub fn from_tasks(tasks: &[&GradeRecord]) -> Self {
         // Durations come from untrusted files.
         let sound = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
-        let mut seconds: Vec<f64> =
+        let seconds: Vec<f64> =
             tasks.iter().filter_map(|task| task.duration_seconds).filter(sound).collect();
-        seconds.sort_by(f64::total_cmp);
-        // The two middle values, which are the same one if the number of tasks is odd.
-        let (low, high) = (seconds.len().saturating_sub(1) / 2, seconds.len() / 2);
-        let median = seconds.get(low).zip(seconds.get(high)).map(|(a, b)| f64::midpoint(*a, *b));
         Self {
             tasks: seconds.len() as u64,
             seconds: rounded(seconds.iter().sum()),
-            median: median.map(rounded),
+            median: selftest_stats::median(&seconds).map(rounded),
         }
     }
 }
@@ -397,6 +423,9 @@ pub struct GradeSummary {
     /// Outcomes of the tasks.
     #[serde(default)]
     pub outcomes: OutcomeShares,
+    /// Tests of tasks that no check decided.
+    #[serde(default, skip_serializing_if = "UndecidedTests::is_empty")]
+    pub undecided_tests: UndecidedTests,
     /// Sessions that are not a person's task, counted separately.
     #[serde(default)]
     pub not_tasks: ExcludedSessions,
@@ -445,6 +474,7 @@ impl GradeSummary {
             avg_tool_efficiency: mean(efficiency),
             avg_response_quality: mean(quality),
             outcomes: OutcomeShares::from_tasks(&records),
+            undecided_tests: UndecidedTests::from_tasks(&records),
             not_tasks: ExcludedSessions {
                 subagents: of_kind(SessionKind::Subagent),
                 warm_ups: of_kind(SessionKind::WarmUp),

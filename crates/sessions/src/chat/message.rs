@@ -173,7 +173,11 @@ impl<'a> ChatMessage<'a> {
             ("assistant" | "gpt" | "model" | "ai", _) => self.send_answer(feed),
             ("user" | "human", _) => self.send_given(feed),
             ("tool" | "function" | "observation" | "toolResult", _) => self.send_results(feed),
-            ("system" | "developer", _) => self.say(EventRole::System, EventOrigin::Harness, feed),
+            ("system" | "developer" | "_system_prompt", _) => {
+                self.say(EventRole::System, EventOrigin::Harness, feed);
+            }
+            // Marks in Kimi's `context.jsonl`.
+            ("_checkpoint" | "_usage", _) => feed.notes.ignored_records += 1,
             ("", _) if self.item.kind.as_str() == "turn_ended" => self.send_end(feed),
             ("", _) if !self.item.kind.is_empty() => self.send_item(feed),
             ("", _) => feed.notes.ignored_records += 1,

@@ -12,6 +12,7 @@ mod request;
 use std::io;
 use std::path::Path;
 
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 use serde_json::Value;
@@ -116,27 +117,9 @@ fn workspace_folder(path: &Path) -> Option<String> {
     let text = (size <= MAX_WORKSPACE).then(|| std::fs::read_to_string(file).ok()).flatten()?;
     let uri = JsonValue::parse(&text).text("/folder");
     let path = uri.strip_prefix("file://").unwrap_or(&uri);
-    (!path.is_empty()).then(|| selftest_text::one_line(&without_escapes(path), 400))
-}
-
-/// Decodes `%20` and the like.
-fn without_escapes(uri: &str) -> String {
-    let mut bytes = Vec::with_capacity(uri.len());
-    let mut rest = uri.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        // Decoded byte by byte: an escape may be half of a character, or none at all in a foreign
-        // file.
-        let escaped = (first == b'%').then(|| after.get(..2)).flatten();
-        let digits = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            bytes.push(byte);
-            rest = &after[2..];
-        } else {
-            bytes.push(first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    // Lossy: an escape may be half of a character in a foreign file.
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    (!path.is_empty()).then(|| selftest_text::one_line(&path, 400))
 }
 
 /// Maximum bytes of changes that are replayed. The document has to be in memory.
@@ -411,7 +394,6 @@ mod tests {
             .unwrap();
         assert_eq!(workspace_folder(&chats.join("a.json")).as_deref(), Some("/w/my app"));
         assert_eq!(workspace_folder(Path::new("a.json")), None);
-        assert_eq!(without_escapes("100%"), "100%");
     }
 
     #[test]

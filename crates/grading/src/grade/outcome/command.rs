@@ -544,13 +544,29 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
     };
     match program {
         "pytest" | "py.test" => Some(Tests),
-        "tox" | "nox" | "nosetests" | "jest" | "mocha" | "ava" | "rspec" | "phpunit" | "pest"
-        | "ctest" | "bats" | "prove" | "runtests.py" | "behave" | "cucumber" | "busted" => {
+        "tox" | "nox" | "nosetests" | "nose2" | "trial" | "jest" | "mocha" | "ava" | "jasmine"
+        | "rspec" | "phpunit" | "pest" | "ctest" | "bats" | "prove" | "runtests.py" | "behave"
+        | "cucumber" | "busted" | "gotestsum" | "ginkgo" | "robot" => Some(Tests),
+        "forge" | "hardhat" | "truffle" | "anchor" | "terraform" | "tofu" | "gleam" | "ng"
+        | "hatch"
+            if verb == "test" =>
+        {
             Some(Tests)
+        }
+        "crystal" if verb == "spec" => Some(Tests),
+        "rebar3" if matches!(verb, "eunit" | "ct" | "proper") => Some(Tests),
+        "php" if base_name(verb) == "artisan" && has("test") => Some(Tests),
+        "julia" | "Rscript" | "R" => {
+            let calls = ["Pkg.test(", "runtests.jl", "test_dir(", "test_local(", "devtools::test("];
+            words.iter().any(|word| calls.iter().any(|call| word.contains(call))).then_some(Tests)
+        }
+        // The targets of all projects of a repository.
+        "nx" | "turbo" | "lerna" => {
+            words.iter().skip(1).any(|word| has_test_target(word)).then_some(Tests)
         }
         "vitest" | "karma" if verb != "watch" => Some(Tests),
         "playwright" | "cypress" if matches!(verb, "test" | "run") => Some(Tests),
-        name if name.starts_with("python") || name == "py" || name == "pypy3" => {
+        name if name.starts_with("python") || matches!(name, "py" | "pypy3" | "coverage") => {
             let module = words.iter().position(|word| word == "-m").map(|at| word(at + 1));
             match module {
                 Some("pytest" | "unittest" | "nose" | "nose2" | "doctest" | "tox" | "nox") => {
@@ -660,6 +676,12 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
         }
         _ => None,
     }
+}
+
+/// Returns true for `test`, `app:test` and `--target=test`.
+fn has_test_target(word: &str) -> bool {
+    let target = word.rsplit([':', '=']).next().unwrap_or(word);
+    target == "test" || target.strip_prefix("test").is_some_and(|rest| rest.starts_with(['-', ':']))
 }
 
 fn is_merge(words: &[Cow<'_, str>]) -> bool {

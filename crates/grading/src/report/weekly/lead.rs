@@ -24,6 +24,7 @@ pub fn sentences(report: &WeeklyReport) -> Vec<String> {
         return sentences;
     }
     sentences.push(outcomes(now));
+    sentences.extend(undecided(now));
     sentences.extend(not_tasks(now.not_tasks));
     let earlier = match (before.avg_tool_efficiency, before.avg_response_quality) {
         (None, _) | (_, None) => String::new(),
@@ -72,6 +73,17 @@ fn outcomes(now: &GradeSummary) -> String {
         })
         .collect();
     format!("{} of this week: {}.", plural(now.sessions, "task"), parts.join(", "))
+}
+
+/// Says how the tests ended of tasks that are only claimed, or whose outcome is unknown.
+fn undecided(now: &GradeSummary) -> Option<String> {
+    let of = now.undecided_tests;
+    let failed = (of.failed > 0)
+        .then(|| format!("{} ended with tests that failed, as they may have before", of.failed));
+    let not_run = (of.not_run > 0).then(|| format!("in {} no test ran", of.not_run));
+    let parts: Vec<String> = failed.into_iter().chain(not_run).collect();
+    let all = now.outcomes.claimed.count + now.outcomes.unknown.count;
+    (!parts.is_empty()).then(|| format!("Of the {all} that nothing decides, {}.", parts.join("; ")))
 }
 
 /// Describes the significant changes from the previous four weeks.

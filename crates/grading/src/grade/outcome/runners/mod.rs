@@ -9,6 +9,7 @@ mod go;
 mod javascript;
 mod jvm;
 mod native;
+mod others;
 mod php;
 mod python;
 mod ruby;
@@ -37,7 +38,7 @@ struct RunnerFamily {
 
 /// All families, in the order in which they are tried if the command does not name one. Strict
 /// summary lines come first.
-const FAMILIES: [RunnerFamily; 10] = [
+const FAMILIES: [RunnerFamily; 11] = [
     python::FAMILY,
     rust::FAMILY,
     go::FAMILY,
@@ -48,6 +49,7 @@ const FAMILIES: [RunnerFamily; 10] = [
     ruby::FAMILY,
     native::FAMILY,
     tap::FAMILY,
+    others::FAMILY,
 ];
 
 /// Numbers of bytes examined at the start and end of an output. The tail is longer because
@@ -105,7 +107,8 @@ impl<'a> RunnerOutput<'a> {
 
     /// Returns true if a summary line says that no test ran, in a form without numbers.
     pub(super) fn says_none_ran(&self) -> bool {
-        self.has(&NONE_RAN)
+        // Gradle says of each test task that it did nothing, and of another one that it ran.
+        self.has(&NONE_RAN) || (self.has(&GRADLE_IDLE) && !self.has(&GRADLE_RAN))
     }
 
     /// Returns the base names of test files that the runner names with a result.
@@ -121,8 +124,19 @@ impl<'a> RunnerOutput<'a> {
 /// Lines that say that nothing ran.
 static NONE_RAN: LazyLock<Regex> = LazyLock::new(|| {
     english::regex(
-        r"(?i)^\W*(?:=+ )?no tests? (?:ran|found|to run|files? found|were (?:executed|found|run)|executed|collected|is available|matches|specified)\b|^\W*(?:\[\w+\] )*there are no tests to run|^collected 0 items|^NO TESTS RAN|^1\.\.0\b|^Result: NOTESTS|^make(?:\[\d+\])?: (?:Nothing to be done for|'\S+' is up to date)|^> Task :\S*test\S* NO-SOURCE|^No test suite found|^error: no test target",
+        r"(?i)^\W*(?:=+ )?no tests? (?:ran|found|to run|files? found|were (?:executed|found|run)|executed|collected|is available|matches|specified)\b|^\W*(?:\[\w+\] )*there are no tests to run|^collected 0 items|^NO TESTS RAN|^1\.\.0\b|^Result: NOTESTS|^make(?:\[\d+\])?: (?:Nothing to be done for|'\S+' is up to date)|^No test suite found|^error: no test target",
     )
+});
+
+/// A test task of Gradle that had nothing to do. Tasks that compile tests have names such as
+/// `compileTestJava`.
+static GRADLE_IDLE: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(
+        r"^> Task :(?:\S+:)?(?:test|test\w*UnitTest|\w+Tests?) (?:NO-SOURCE|UP-TO-DATE|FROM-CACHE)$",
+    )
+});
+static GRADLE_RAN: LazyLock<Regex> = LazyLock::new(|| {
+    english::regex(r"^> Task :(?:\S+:)?(?:test|test\w*UnitTest|\w+Tests?)(?: FAILED)?$")
 });
 
 /// A line that names a test file and its result: pytest, Jest, Vitest.

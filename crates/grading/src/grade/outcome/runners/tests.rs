@@ -10,6 +10,40 @@ fn counts(program: &str, output: &str) -> String {
 fn each_runner_is_read_by_its_summary() {
     for (program, output, expected) in [
         ("pytest", "===== 5 passed, 1 warning in 0.2s =====", "5 of 5 passed"),
+        (
+            "behave",
+            "7 scenarios passed, 1 failed, 2 skipped",
+            "7 of 10 passed, 1 failed, 2 skipped",
+        ),
+        (
+            "robot",
+            "Suite A\n2 tests, 2 passed, 0 failed\n5 tests, 4 passed, 1 failed",
+            "4 of 5 passed, 1 failed",
+        ),
+        (
+            "forge",
+            "Suite result: ok. 5 passed; 0 failed; 0 skipped; finished in 1ms\n\nRan 1 test suite in \
+             2ms (1ms CPU time): 5 tests passed, 0 failed, 0 skipped (5 total tests)",
+            "5 of 5 passed",
+        ),
+        ("terraform", "Failure! 4 passed, 1 failed.", "4 of 5 passed, 1 failed"),
+        (
+            "Rscript",
+            "[ FAIL 1 | WARN 0 | SKIP 2 | PASS 15 ]",
+            "15 of 18 passed, 1 failed, 2 skipped",
+        ),
+        ("bazel", "Executed 0 out of 3 tests: 3 tests pass.", "3 of 3 passed"),
+        (
+            "bazel",
+            "Executed 2 out of 3 tests: 2 tests pass and 1 fails locally.",
+            "2 of 3 passed, 1 failed",
+        ),
+        (
+            "crystal",
+            "5 examples, 1 failures, 0 errors, 1 pending",
+            "3 of 5 passed, 1 failed, 1 skipped",
+        ),
+        ("zig", "Build Summary: 3/3 steps succeeded; 12/12 tests passed", "12 of 12 passed"),
         ("pytest", "12 passed, 1 xfailed in 75.30s (0:01:15)", "12 of 13 passed, 1 skipped"),
         ("pytest", "1 failed, 11 passed", "11 of 12 passed, 1 failed"),
         (
@@ -220,4 +254,17 @@ fn huge_numbers_do_not_overflow() {
     assert!(counts("pytest", huge).contains("passed"));
     let many = "18446744073709551615 passed, 18446744073709551615 failed in 1s";
     assert!(counts("pytest", many).contains("passed"));
+}
+
+#[test]
+fn a_gradle_that_had_nothing_to_do_ran_nothing() {
+    for (output, is_idle) in [
+        ("> Task :test UP-TO-DATE\n\nBUILD SUCCESSFUL in 1s", true),
+        ("> Task :app:testDebugUnitTest FROM-CACHE\n> Task :lib:test NO-SOURCE", true),
+        ("> Task :compileTestJava NO-SOURCE\n> Task :test\n\nBUILD SUCCESSFUL in 3s", false),
+        ("> Task :testClasses UP-TO-DATE\n\nBUILD SUCCESSFUL in 3s", false),
+        ("> Task :a:test UP-TO-DATE\n> Task :b:test\n\nBUILD SUCCESSFUL in 3s", false),
+    ] {
+        assert_eq!(RunnerOutput::new(output).says_none_ran(), is_idle, "{output}");
+    }
 }
