@@ -60,6 +60,7 @@ impl TokenSpending {
         };
         let name = event.model.as_str();
         let name = (!name.is_empty()).then(|| selftest_text::one_line(name, 120));
+        // Counted in both: only a sum over sessions knows if the other session is part of it.
         if event.is_copy {
             add_call(&mut self.copied, name.clone(), call);
         }
@@ -302,6 +303,7 @@ fn copies_counted_elsewhere<'a>(tasks: &[&'a GradeRecord]) -> BTreeSet<&'a str> 
         .iter()
         .filter_map(|task| Some((task.details.copied_from.as_deref()?, task.session_id.as_str())))
         .collect();
+    // Which copy counts must not depend on the order of the tasks.
     copies.sort_unstable();
     let mut known = present;
     // Of several copies of a session that is gone, the first makes it known.
