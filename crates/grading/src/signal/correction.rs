@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::cue::is_one_of;
-use super::objection::AgentTurn;
+use super::request::AgentTurn;
 use super::vocabulary::{ADVERBS, LEAD, Mood, at_start, mood};
 use super::{good_news, sentences};
 use crate::english;

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::objection::AgentTurn;
+use super::request::AgentTurn;
 use super::request::RequestWords;
 use super::vocabulary::{self, ADVERBS, LEAD, Mood, anywhere, at_start, mood};
 use super::{

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::message_text::{sentences, without_quotes};
-use super::objection::{AgentTurn, Objection};
+use super::request::{AgentTurn, Objection};
 use super::vocabulary;
 
 /// Idioms of a language. An empty pattern stands for none.

@@ -23,8 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use cue::{CueWord, WordContext, cue, is_one_of};
 use message_text::{sentences, without_quotes};
-pub use objection::{AgentTurn, Objection, classify_objection, command_that_takes_back};
+pub use objection::{classify_objection, command_that_takes_back};
 pub use request::RequestWords;
+pub use request::{AgentTurn, Objection};
 use selftest_text::words::{TextWord, WordIter, WordSet, fold};
 
 /// Number of bytes examined at each end of a message; messages up to twice this long are examined

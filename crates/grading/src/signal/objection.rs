@@ -8,36 +8,12 @@
 
 use super::correction::{corrects, takes_back};
 use super::output::is_failed_output;
-use super::request::{RequestWords, starts_routinely};
+use super::request::{AgentTurn, Objection, RequestWords, starts_routinely};
 use super::vocabulary::leaves_it;
 use super::{
     MAX_EXAMINED_BYTES, fault, good_news, languages, message_ends, message_text, sentences,
     without_quotes,
 };
-
-/// Form of an objection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objection {
-    /// The message says that the work is wrong or does not work.
-    Complains,
-    /// The message says that something else was asked for.
-    Corrects,
-    /// The message undoes the work or asks to undo it.
-    Reverts,
-    /// The message repeats the previous request.
-    AsksAgain,
-}
-
-/// What the agent did between two messages of a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AgentTurn {
-    /// It called a tool.
-    pub has_worked: bool,
-    /// Its last words were a question.
-    pub has_asked: bool,
-    /// Its last call was refused, and it has said nothing since.
-    pub was_refused: bool,
-}
 
 /// Returns the objection in a message, if any, and the request to pass in with the next message.
 /// `previous` is the preceding message by the same user, `turn` what the agent did since.

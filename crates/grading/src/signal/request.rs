@@ -1,10 +1,34 @@
-//! Requests that a person repeats.
+//! Requests that a person repeats, what the agent did between them, and the forms of an objection.
 
 use std::collections::BTreeSet;
 
 use super::cue::is_one_of;
 use super::vocabulary::{Mood, mood};
 use super::{MAX_EXAMINED_BYTES, message_ends, sentences};
+
+/// Form of an objection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objection {
+    /// The message says that the work is wrong or does not work.
+    Complains,
+    /// The message says that something else was asked for.
+    Corrects,
+    /// The message undoes the work or asks to undo it.
+    Reverts,
+    /// The message repeats the previous request.
+    AsksAgain,
+}
+
+/// What the agent did between two messages of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgentTurn {
+    /// It called a tool.
+    pub has_worked: bool,
+    /// Its last words were a question.
+    pub has_asked: bool,
+    /// Its last call was refused, and it has said nothing since.
+    pub was_refused: bool,
+}
 
 /// Words that do not change a request.
 const FILLERS: &str = "please pls again still now just the a an to can could you i said ok okay so and it then once more hey would this that really already one time";
