@@ -255,6 +255,31 @@ fn an_answer_in_one_call_is_read() {
         ("a wrong key", "", vec![TaskAnswer::status(401)], "not_run", 5, "token_variable"),
         ("a crash", "", vec![TaskAnswer::status(500)], "sut_error", 1, "500"),
         ("a reset", "", vec![TaskAnswer::Close], "not_run", 5, ""),
+        ("a text", "", json("It opens at 9."), "sut_error", 1, "output: \"\" takes plain text"),
+        (
+            "a failure beside the answer",
+            "",
+            json(r#"{"output": "It opens at 9.", "status": "failed"}"#),
+            "sut_error",
+            1,
+            "reported ERROR",
+        ),
+        (
+            "an error in place of the answer",
+            "",
+            json(r#"{"error": {"message": "rate limited"}}"#),
+            "sut_error",
+            1,
+            "the response reports an error: {",
+        ),
+        (
+            "an error beside the answer",
+            "",
+            json(r#"{"output": "It opens at 9.", "error": {"message": "rate limited"}}"#),
+            "sut_error",
+            1,
+            "the response reports an error: {",
+        ),
         (
             "busy at first",
             ", output: /text",
@@ -270,6 +295,60 @@ fn an_answer_in_one_call_is_read() {
         let server = TaskServer::start(answers, vec![TaskAnswer::status(500)]);
         let checks = if status == "passed" { CONTAINS } else { NO_APOLOGY };
         ends(ask(&server, settings, checks).run(), name, status, exit, words);
+    }
+}
+
+/// Servers that stream send the answer in pieces, as events or as JSON on each line.
+#[test]
+fn an_answer_in_pieces_is_joined() {
+    let kind = |kind: &str| vec![("content-type", kind.to_owned())];
+    let (events, lines) = (kind("text/event-stream; charset=utf-8"), kind("application/x-ndjson"));
+    let start = r#"{"delta": "It opens "}"#;
+    for (name, headers, body, output, status, exit, words) in [
+        (
+            "events",
+            &events,
+            format!("data: {start}\n\ndata: {{\"delta\": \"at 9.\"}}\n\ndata: [DONE]\n\n"),
+            "/delta",
+            "passed",
+            0,
+            "",
+        ),
+        ("lines", &lines, format!("{start}\n{{\"delta\": \"at 9.\"}}\n"), "/delta", "passed", 0, ""),
+        ("texts", &events, "data: It opens \n\ndata: at 9.\n\n".to_owned(), "", "passed", 0, ""),
+        (
+            "a broken end",
+            &events,
+            format!("data: {start}\n\ndata: {{\"del"),
+            "/delta",
+            "sut_error",
+            1,
+            "the stream breaks off",
+        ),
+        (
+            "an error",
+            &events,
+            format!("data: {start}\n\nevent: error\ndata: {{\"detail\": \"overloaded\"}}\n\n"),
+            "/delta",
+            "sut_error",
+            1,
+            "the stream reports an error: {",
+        ),
+        (
+            "another place",
+            &events,
+            format!("data: {start}\n\n"),
+            "/token",
+            "sut_error",
+            1,
+            "nothing at /token in the 1 event of the stream; the reply has: delta",
+        ),
+    ] {
+        let answer = TaskAnswer::Http(200, headers.clone(), body);
+        let server = TaskServer::start(vec![answer], vec![TaskAnswer::status(500)]);
+        let checks = if status == "passed" { CONTAINS } else { NO_APOLOGY };
+        let run = ask(&server, &format!(", output: {output:?}"), checks).run();
+        ends(run, name, status, exit, words);
     }
 }
 

@@ -90,6 +90,89 @@ fn an_api_that_answers_in_one_call_is_tested() {
     }
 }
 
+/// A description says nothing of a stream, and often not where the answer stands.
+#[test]
+fn a_server_is_said_hello_and_its_answer_is_looked_for() {
+    let described = r#"{"paths": {"/chat": {"post": {
+        "requestBody": {"content": {"application/json": {"schema": {"properties": {"message": {}}}}}},
+        "responses": {"200": {"description": "ok"}}}}}}"#;
+    let stream = "data: {\"delta\": \"I am \"}\n\ndata: {\"delta\": \"Ferry.\"}\n\n";
+    let kind = |kind: &str| vec![("content-type", kind.to_owned())];
+    for (headers, body, output, said) in [
+        (kind("text/event-stream"), stream, "output: /delta", "I am Ferry."),
+        (kind("application/json"), r#"{"data": {"reply": "I am Ferry."}}"#, "/data/reply", "I am"),
+        (kind("text/plain"), "I am Ferry.", "output: \"\"", "output is \"\""),
+        (kind("application/json"), r#"{"detail": [1]}"#, "output: /output", "name the place"),
+    ] {
+        let answer = TaskAnswer::Http(200, headers, body.to_owned());
+        let server = TaskServer::start(vec![answer], vec![TaskAnswer::status(404)]);
+        let url = server.url().replace("127.0.0.1", "localhost");
+        let api = described.replacen('{', &format!("{{\"servers\": [{{\"url\": \"{url}\"}}], "), 1);
+        let run = written(&project().file("openapi.json", api), &["hello  http", said]);
+        assert!(run.read(CONFIG).contains(output), "{body}: {}", run.read(CONFIG));
+    }
+}
+
+/// A newcomer who finds nothing offered has to know what was seen.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_started_is_named_with_the_reason() {
+    let readme = "# Ferry\n\n```\njava -jar target/ferry.jar\nuvicorn app.main:app\n\
+                  cargo run --release -- \"Which harbour?\"\n```\n";
+    let tasks = "tasks:\n  ask:\n    cmds: [\"deno run main.ts {{.CLI_ARGS}}\"]\n";
+    let workspace = project()
+        .file("README.md", readme)
+        .file("Taskfile.yml", tasks)
+        .file("main.ts", "")
+        .file("Cargo.toml", "[package]\nname = \"ferry\"\n");
+    let _ = written(
+        &workspace,
+        &[
+            "unused README.md:4: `java -jar target/ferry.jar`: there is no target/ferry.jar here",
+            "unused README.md:5: `uvicorn app.main:app`: it serves: start it",
+            "unused README.md:6: `cargo run --release -- \"Which harbour?\"`: build it first",
+            "unused Taskfile.yml: tasks.ask: `deno run main.ts {{.CLI_ARGS}}`: deno is not on PATH",
+        ],
+    );
+    let agent = "#!/bin/sh\necho \"You said $1.\"\n";
+    let workspace = program(workspace, "target/debug/ferry", agent);
+    let run = init(&workspace, &["--yes", "--force"]).exit(0).stdout_contains("You said hello.");
+    assert!(run.read(CONFIG).contains("[\"./target/debug/ferry\""), "{}", run.read(CONFIG));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn agents_in_the_folders_of_a_repository_are_named() {
+    let agent = "#!/bin/sh\necho 'I am billing.'\n";
+    let workspace = program(program(project(), "agents/billing/agent.sh", agent), "web/x.sh", agent)
+        .env("PATH", "/usr/bin:/bin");
+    let found = "found  agents/billing: `sh agent.sh`; `selftest -C agents/billing init` tests it";
+    let _ = written(&workspace, &[found, "next: `selftest -C agents/billing init`"]);
+    let _ = init(&workspace, &["--yes", "-C", "agents/billing"]).exit(0).stdout_contains("I am b");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_writes_works_in_a_copy() {
+    let agent = "#!/bin/sh\necho started > agent.log || exit 1\necho 'I am Ferry.'\n";
+    let workspace = program(project(), "agent.sh", agent)
+        .env("PATH", "/usr/bin:/bin")
+        .file("README.md", "# Ferry\n\nStart it: `./agent.sh`\n");
+    let run = written(&workspace, &["work_folder is copy", "COMPLETE: I am Ferry."]);
+    assert!(run.read(CONFIG).contains("work_folder: copy"), "{}", run.read(CONFIG));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_misses_its_key_says_where_to_name_it() {
+    let agent = "#!/bin/sh\n[ -n \"$FERRY_API_KEY\" ] || { echo 'set FERRY_API_KEY' >&2; exit 1; }\n";
+    let workspace = program(project(), "agent.sh", agent)
+        .env("PATH", "/usr/bin:/bin")
+        .file("README.md", "# Ferry\n\nStart it: `./agent.sh`\n");
+    let hint = "those of sut.command.pass_environment: name FERRY_API_KEY there";
+    let _ = written(&workspace, &[hint, "next: `selftest doctor`"]);
+}
+
 /// A server that states no length and ends each connection, as simple ones do.
 #[test]
 fn a_server_on_a_port_that_the_project_names_is_asked_for_its_api() {
@@ -202,7 +285,7 @@ fn a_program_that_does_not_answer_is_shown_with_what_to_do() {
     let run = written(&workspace, &["hint   it wants a terminal"]);
     let _ = run
         .stdout_contains("next: `selftest doctor`")
-        .stdout_contains("unused README.md:3: `go run .`: go is not on PATH");
+        .stdout_contains("unused README.md:3: `go run . \"Which harbour is next?\"`: go is not on PATH");
 }
 
 #[test]

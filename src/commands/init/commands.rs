@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Most lines of a text that are looked at.
 const MAX_LINES: usize = 4_000;
 
+/// Most bytes of a command that is quoted.
+const MAX_QUOTE: usize = 120;
+
 /// Most words of a command.
 const MAX_WORDS: usize = 24;
 
@@ -51,12 +54,16 @@ const OTHER_WORK: &[&str] = &[
     "train",
     "eval",
     "evaluate",
-    "uvicorn",
-    "gunicorn",
     "pip",
     "pip3",
     "--version",
     "--help",
+];
+
+/// Programs that serve an application until they are stopped.
+const SERVERS: &[&str] = &[
+    "uvicorn", "gunicorn", "hypercorn", "daphne", "waitress-serve", "flask", "fastapi", "langgraph",
+    "chainlit", "streamlit", "next",
 ];
 
 /// Words in a command that speak for an agent.
@@ -83,6 +90,12 @@ pub(super) struct FoundCommand {
     pub(super) request: RequestBy,
     /// JSON Pointer to the answer, if the program prints JSON.
     pub(super) output: Option<String>,
+    /// Whether it writes into its folder.
+    pub(super) writes: bool,
+    /// Whether it serves until it is stopped, and answers no request itself.
+    pub(super) is_server: bool,
+    /// What the text says, on one line.
+    pub(super) line: String,
     /// File and line, such as `README.md:12`.
     pub(super) origin: String,
 }
@@ -92,6 +105,7 @@ impl FoundCommand {
     /// than answer.
     pub(super) fn parse(line: &str, origin: &str) -> Option<Self> {
         let line = line.trim().trim_start_matches(['$', '>', '%']).trim();
+        let written = selftest_text::one_line(line, MAX_QUOTE);
         // A shell takes `#` for a comment only behind a space; `agent#2` is a word.
         let line = with_placeholders(line.split(" #").next()?.trim());
         // Of a pipe or a chain the last program answers.
@@ -116,20 +130,30 @@ impl FoundCommand {
             return None;
         }
         silence_package_manager(&mut words);
+        let is_server = words.iter().any(|word| SERVERS.contains(&word.as_str()));
         // Asked in this order, so that the example goes also from a program that is fed by a pipe.
         let request = if take_request(&mut words) && !is_fed {
             RequestBy::Argument
         } else {
             RequestBy::Stdin
         };
-        let found = Self { words, environment, request, output: None, origin: origin.to_owned() };
+        let found = Self {
+            words,
+            environment,
+            request,
+            output: None,
+            writes: false,
+            is_server,
+            line: written,
+            origin: origin.to_owned(),
+        };
         found.starts_something().then_some(found)
     }
 
     /// Returns true if the command runs a program that a project brings.
     fn starts_something(&self) -> bool {
         let Some((first, rest)) = self.words.split_first() else { return false };
-        let is_own = first.starts_with("./") || SCRIPTS.iter().any(|end| first.ends_with(end));
+        let is_own = self.is_server || first.starts_with("./") || SCRIPTS.iter().any(|end| first.ends_with(end));
         is_own
             || RUNNERS.contains(&first.as_str()) && rest.iter().any(|word| !word.starts_with('-'))
     }
@@ -196,6 +220,23 @@ fn silence_package_manager(words: &mut Vec<String>) {
     }
 }
 
+/// Returns the name of the program that `cargo run` starts, which is that of the package if it names
+/// none. `None` for other commands.
+pub(super) fn program_of_cargo_run<'a>(words: &'a [String], package: &'a str) -> Option<&'a str> {
+    if words.first()? != "cargo" || !words.iter().any(|word| word == "run") {
+        return None;
+    }
+    let own = || words.iter().take_while(|word| *word != "--");
+    // The package of a workspace usually has the name of its program.
+    let named = own().position(|word| ["--bin", "-p", "--package"].contains(&word.as_str()));
+    Some(named.and_then(|at| words.get(at + 1)).map_or(package, String::as_str))
+}
+
+/// Returns the arguments that `cargo run` hands to its program.
+pub(super) fn arguments_of_cargo_run(words: &[String]) -> Vec<String> {
+    words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect()
+}
+
 /// Reads `NAME=value` before a command.
 fn assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
@@ -247,17 +288,39 @@ pub(super) fn of_markdown(file: &str, text: &str) -> Vec<FoundCommand> {
     found
 }
 
-/// Returns the commands of the scripts in a `package.json`.
-pub(super) fn of_package(text: &str) -> Vec<FoundCommand> {
-    let Ok(package) = serde_json::from_str::<Value>(text) else { return Vec::new() };
-    let scripts = package.get("scripts").and_then(Value::as_object).into_iter().flatten();
+/// Returns the commands of the scripts in a `package.json`, `composer.json` or `deno.json`, which
+/// stand at this key.
+pub(super) fn of_scripts(file: &str, key: &str, text: &str) -> Vec<FoundCommand> {
+    let Ok(manifest) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    let scripts = manifest.get(key).and_then(Value::as_object).into_iter().flatten();
     let command = |(name, script): (&String, &Value)| {
-        // Other scripts build, lint or test.
-        let is_agent = name == "start" || AGENT_WORDS.iter().any(|word| name.contains(word));
-        let origin = format!("package.json: scripts.{}", selftest_text::one_line(name, 40));
-        FoundCommand::parse(script.as_str().filter(|_| is_agent)?, &origin)
+        let origin = format!("{file}: {key}.{}", selftest_text::one_line(name, 40));
+        // Some have several commands, of which the last answers, and some a description.
+        let script = script.get("command").unwrap_or(script);
+        let script = script.as_array().and_then(|all| all.last()).unwrap_or(script);
+        FoundCommand::parse(script.as_str().filter(|_| is_agent_task(name))?, &origin)
     };
     scripts.take(MAX_LINES).filter_map(command).collect()
+}
+
+/// Returns the commands of the tasks in a `Taskfile.yml` that are named like an agent.
+pub(super) fn of_taskfile(file: &str, document: &Value) -> Vec<FoundCommand> {
+    let tasks = document.get("tasks").and_then(Value::as_object).into_iter().flatten();
+    let command = |(name, task): (&String, &Value)| {
+        let line = [task, &task["cmd"], &task["cmds"]].into_iter().find_map(|place| {
+            let last = place.as_array().and_then(|all| all.last()).unwrap_or(place);
+            last.as_str().or_else(|| last.get("cmd")?.as_str())
+        });
+        let origin = format!("{file}: tasks.{}", selftest_text::one_line(name, 40));
+        FoundCommand::parse(line.filter(|_| is_agent_task(name))?, &origin)
+    };
+    tasks.take(MAX_LINES).filter_map(command).collect()
+}
+
+/// Returns true if a script or a target is named like one that starts an agent: others build, lint or
+/// test.
+fn is_agent_task(name: &str) -> bool {
+    ["run", "start"].contains(&name) || AGENT_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Returns the programs that a `pyproject.toml` installs, each as a call of its function.
@@ -286,6 +349,9 @@ pub(super) fn of_pyproject(text: &str) -> Vec<FoundCommand> {
                     environment: BTreeMap::new(),
                     request: RequestBy::Stdin,
                     output: None,
+                    writes: false,
+                    is_server: false,
+                    line: selftest_text::one_line(line, MAX_QUOTE),
                     origin: format!("pyproject.toml:{number}"),
                 });
             }
@@ -306,8 +372,7 @@ pub(super) fn of_targets(file: &str, text: &str) -> Vec<FoundCommand> {
             }
         } else if let Some((target, _)) = line.split_once(':') {
             let target = target.split_whitespace().next().unwrap_or_default();
-            is_agent = ["run", "start"].contains(&target)
-                || AGENT_WORDS.iter().any(|word| target.contains(word));
+            is_agent = is_agent_task(target);
         }
     }
     found
@@ -442,7 +507,17 @@ mod tests {
         let origins: Vec<&str> = found.iter().map(|found| found.origin.as_str()).collect();
         assert_eq!(origins, ["README.md:5", "README.md:8"]);
         let package = r#"{"scripts": {"chat": "node chat.js", "test": "node t.js", "n": 3}}"#;
-        assert_eq!(of_package(package)[0].words, ["node", "chat.js"]);
+        let scripts = of_scripts("package.json", "scripts", package);
+        assert_eq!((scripts.len(), &*scripts[0].words[1]), (1, "chat.js"));
+        let composer = r#"{"scripts": {"ask": ["@build", "php bin/console bot:ask"]}}"#;
+        let scripts = of_scripts("composer.json", "scripts", composer);
+        assert_eq!(scripts[0].words, ["php", "bin/console", "bot:ask"]);
+        let tasks = serde_json::json!({"tasks": {
+            "ask": {"cmds": ["echo hi", "deno run main.ts {{.CLI_ARGS}}"]}, "build": "go run x.go",
+        }});
+        let tasks = of_taskfile("Taskfile.yml", &tasks);
+        assert_eq!((tasks.len(), tasks[0].request), (1, RequestBy::Argument));
+        assert_eq!(tasks[0].words, ["deno", "run", "main.ts"]);
         let project = "[project.scripts]\nhelper = \"helper.cli:main\"\n[x]\na = \"b:c\"\n";
         assert_eq!(of_pyproject(project)[0].words[2], "from helper.cli import main; main()");
         let make = "all:\n\tcargo build\nask:\n\t@python3 ask.py\n";
@@ -455,6 +530,31 @@ mod tests {
         assert_eq!(of_procfile("worker: python3 bot.py\n")[0].words, ["python3", "bot.py"]);
         assert_eq!(of_script("agent.py").unwrap().words, ["python3", "agent.py"]);
         assert_eq!(of_script("agent.md"), None);
+    }
+
+    #[test]
+    fn a_built_program_stands_for_the_build() {
+        let words = |line: &str| FoundCommand::parse(line, "x").unwrap().words;
+        for (line, name, arguments) in [
+            ("cargo run --release -- --quiet", Some("ferry"), &["--quiet"][..]),
+            ("cargo run --bin ask", Some("ask"), &[]),
+            ("cargo run -p ask -- -q <question>", Some("ask"), &["-q", "{prompt}"]),
+            ("node cargo run", None, &[]),
+        ] {
+            let words = words(line);
+            assert_eq!(program_of_cargo_run(&words, "ferry"), name, "{line}");
+            assert_eq!(arguments_of_cargo_run(&words), arguments, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_told_from_an_agent() {
+        let is_server = |line| FoundCommand::parse(line, "x").map(|found| found.is_server);
+        for line in ["uvicorn app.main:app --port 8000", "uv run fastapi run", "langgraph dev"] {
+            assert_eq!(is_server(line), Some(true), "{line}");
+        }
+        assert_eq!(is_server("python3 agent.py"), Some(false));
+        assert_eq!(is_server("flask"), Some(true));
     }
 
     #[test]

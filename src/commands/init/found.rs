@@ -140,6 +140,16 @@ const TEXTS: [&str; 5] = ["README.md", "AGENTS.md", "CLAUDE.md", "README.rst", "
 const COMPOSE: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 
+/// Where Task keeps its tasks.
+const TASKFILES: [&str; 2] = ["Taskfile.yml", "Taskfile.yaml"];
+
+/// Folders in which repositories of several projects keep them; the repository's own as well.
+const PARTS: [&str; 6] = ["agents", "apps", "packages", "services", "bots", "."];
+
+/// Most folders that are looked at as projects of their own, and most of them that are named.
+const MAX_FOLDERS: usize = 60;
+const MAX_PARTS: usize = 8;
+
 /// Names of programs in the folder of a project that are likely its agent.
 const STEMS: [&str; 7] = ["agent", "bot", "assistant", "chat", "ask", "main", "app"];
 
@@ -157,6 +167,15 @@ pub(super) struct Ollama {
     pub(super) models: Vec<String>,
 }
 
+/// A project within a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundPart {
+    /// From the folder of the repository, with `/`.
+    pub(super) path: String,
+    /// The command that starts its agent.
+    command: String,
+}
+
 /// The findings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
@@ -167,6 +186,8 @@ pub(super) struct Found {
     pub(super) programs: Vec<PackageProgram>,
     /// Commands that texts of the project name, the likeliest first.
     pub(super) commands: Vec<FoundCommand>,
+    /// Projects within this one that have an agent.
+    pub(super) parts: Vec<FoundPart>,
     /// Ports that the project names and that a server of this machine listens on.
     pub(super) ports: Vec<u16>,
     /// The file that describes an API, and the calls in it that tests can use.
@@ -221,6 +242,7 @@ impl Found {
         found.look_for_api(project);
         found.look_for_commands(project, environment);
         found.look_for_servers(project).await;
+        found.look_for_parts(project, environment);
         found.known = known_case(project);
         found.has_rules_for_agents = is_file_within(project, "AGENTS.md");
         found.skills = FoundSkills::look(project);
@@ -237,7 +259,12 @@ impl Found {
             }
         }
         if let Some(text) = self.text(project, "package.json") {
-            all.extend(commands::of_package(&text));
+            all.extend(commands::of_scripts("package.json", "scripts", &text));
+        }
+        for (name, key) in [("composer.json", "scripts"), ("deno.json", "tasks")] {
+            if let Some(text) = self.text(project, name) {
+                all.extend(commands::of_scripts(name, key, &text));
+            }
         }
         if let Some(text) = self.text(project, "pyproject.toml") {
             all.extend(commands::of_pyproject(&text));
@@ -253,11 +280,12 @@ impl Found {
         if let Some(text) = self.text(project, "Dockerfile") {
             all.extend(commands::of_dockerfile("Dockerfile", &text));
         }
-        for name in COMPOSE {
+        for name in COMPOSE.into_iter().chain(TASKFILES) {
             if let Some(text) = self.text(project, name)
                 && let Ok(document) = serde_yaml::from_str::<Value>(&text)
             {
                 all.extend(commands::of_compose(name, &document));
+                all.extend(commands::of_taskfile(name, &document));
             }
         }
         // File names are the weakest hint, so they count only if no text names a command.
@@ -279,23 +307,78 @@ impl Found {
             if first == "python" && !is_there("python") {
                 "python3".clone_into(first);
             }
-            let has_files =
-                command.files().all(|path| is_file_within(project, path.trim_start_matches("./")));
-            let is_new = self.commands.iter().all(|other| other.words != command.words);
-            if !has_files || !is_new {
+            if !self.commands.iter().all(|other| other.words != command.words) {
                 continue;
             }
-            if is_there(&command.words[0]) {
-                self.commands.push(command);
+            let why = if command.is_server {
+                Some("it serves: start it, and `selftest init --force` asks it for its API".into())
+            } else if let Some(built) = self.built_program(&command.words) {
+                let is_built = |path: &&String| is_file_within(project, path);
+                let path = built.iter().find(is_built).cloned();
+                let arguments = commands::arguments_of_cargo_run(&command.words);
+                command.words.splice(.., path.iter().map(|path| format!("./{path}")).chain(arguments));
+                let build = || "build it first: in the sandbox nothing is compiled".to_owned();
+                path.is_none().then(build)
             } else {
-                let FoundCommand { words, origin, .. } = command;
-                let why = format!("{origin}: `{}`: {} is not on PATH", words.join(" "), words[0]);
-                self.refused.push(why);
+                let is_missing =
+                    |path: &&str| !is_file_within(project, path.trim_start_matches("./"));
+                let missing = command.files().find(is_missing);
+                let not_there = missing.map(|path| format!("there is no {path} here"));
+                let program = &command.words[0];
+                not_there.or_else(|| {
+                    (!is_there(program)).then(|| format!("{program} is not on PATH"))
+                })
+            };
+            match why {
+                None => self.commands.push(command),
+                Some(why) => {
+                    let FoundCommand { origin, line, .. } = command;
+                    self.refused.push(format!("{origin}: `{line}`: {why}"));
+                }
             }
         }
         // A stable sort: of equals, the one from the better text stays first.
         self.commands.sort_by_key(|command| std::cmp::Reverse(command.rank()));
         self.commands.truncate(MAX_COMMANDS);
+    }
+
+    /// Where the program lies that `cargo run` would build and start. `None` for other commands.
+    fn built_program(&self, words: &[String]) -> Option<[String; 2]> {
+        let name = commands::program_of_cargo_run(words, &self.name)?;
+        Some(["release", "debug"].map(|profile| format!("target/{profile}/{name}")))
+    }
+
+    /// Looks for projects within a repository that names no agent of its own.
+    fn look_for_parts(&mut self, project: &Path, environment: &Environment) {
+        let is_own = self.commands.iter().any(|command| command.rank() > 0);
+        if is_own || !self.programs.is_empty() || self.api.is_some() {
+            return;
+        }
+        let mut folders = Vec::new();
+        for group in PARTS {
+            let entries = std::fs::read_dir(project.join(group)).into_iter().flatten();
+            let mut paths: Vec<PathBuf> = entries
+                .take(MAX_ENTRIES)
+                .filter_map(|entry| entry.ok()?.path().canonicalize().ok())
+                .filter(|path| path.is_dir() && path.starts_with(project))
+                .collect();
+            paths.sort();
+            folders.extend(paths);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        folders.retain(|path| seen.insert(path.clone()));
+        for folder in folders.into_iter().take(MAX_FOLDERS) {
+            let Ok(path) = folder.strip_prefix(project) else { continue };
+            let path = path.to_string_lossy().replace('\\', "/");
+            let is_plain = path_within(&path).is_some() && !path.starts_with('.');
+            let mut part = Self::default();
+            part.look_for_commands(&folder, environment);
+            let command = part.commands.first().filter(|command| command.rank() > 0);
+            if let Some(command) = command.filter(|_| is_plain) {
+                self.parts.push(FoundPart { path, command: command.words.join(" ") });
+            }
+        }
+        self.parts.truncate(MAX_PARTS);
     }
 
     /// Finds out which of the ports that the project names are listened on, and asks those servers for
@@ -393,6 +476,9 @@ impl Found {
         let mut found = Vec::new();
         for command in &self.commands {
             found.push(format!("{}: `{}`", command.origin, command.words.join(" ")));
+        }
+        for FoundPart { path, command } in &self.parts {
+            found.push(format!("{path}: `{command}`; `selftest -C {path} init` tests it"));
         }
         for port in &self.ports {
             found.push(format!("port {port}: a server listens, and the project names it"));

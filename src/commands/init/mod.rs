@@ -5,6 +5,7 @@
 
 mod commands;
 mod found;
+mod place;
 mod questions;
 mod skills;
 mod target;
@@ -26,6 +27,8 @@ use found::Found;
 use questions::Answers;
 use selftest_app::{AppError, Greeting, Project, doctor, greet};
 use selftest_config as config;
+use selftest_harness::sut::answer::read_documents;
+use selftest_sandbox::AttemptKind;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 use selftest_text::{file, one_line};
@@ -106,15 +109,21 @@ pub(super) async fn execute(args: &InitArgs, global: &GlobalArgs) -> Result<Exit
     let findings = doctor::check_without_models(&project).await;
     print(&findings.text())?;
     let is_ready = answers_hello && findings.is_healthy();
-    let next = next_command(is_ready, found.skills.is_repository());
+    let next = match (&answers.target, &found.parts[..]) {
+        // The example agent has nothing to do with the agents that are there.
+        (Target::Assistant { model: None }, [part, ..]) => {
+            format!("selftest -C {} init", part.path)
+        }
+        _ => next_command(is_ready, found.skills.is_repository()).to_owned(),
+    };
     print(&format!("next: `{next}`\n"))?;
     Ok(Exit::Passed)
 }
 
-/// Starts the chosen program once and shows what came back. A program whose way of taking a request is
-/// not known and that does not answer gets the request as an argument too; of one that prints JSON,
-/// the answer is looked for in it. The configuration keeps what works. Returns false if it does not
-/// answer.
+/// Says hello to the chosen program or server and shows what came back. A program that may not write
+/// is started in a copy of the project; one whose way of taking a request is not known and that does
+/// not answer gets the request as an argument too; in JSON, the answer is looked for. The
+/// configuration keeps what works. Returns false if there is no answer.
 async fn say_hello(
     project: &Project,
     folder: &Destination<'_>,
@@ -123,6 +132,21 @@ async fn say_hello(
 ) -> Result<bool, AppError> {
     let Some(mut greeting) = greet(project).await? else { return Ok(true) };
     print(&greeting_lines(&greeting))?;
+    if wants_to_write(&greeting, &project.folder)
+        && let Some(writing) = answers.target.writing()
+    {
+        answers.target = writing;
+        write_configuration(folder, found, answers)?;
+        let Some(second) = greet(project).await? else { return Ok(false) };
+        print("note   it writes into its folder: work_folder is copy\n")?;
+        print(&greeting_lines(&second))?;
+        greeting = second;
+    }
+    if !greeting.is_answered()
+        && let Some(second) = greet_elsewhere(project, folder, found, answers).await?
+    {
+        greeting = second;
+    }
     if !greeting.is_answered()
         // A program that waits for input and one that reads its arguments look alike from outside.
         && let Some(other) = answers.target.other_input()
@@ -146,6 +170,12 @@ async fn say_hello(
             "note   it prints JSON with the answer at {pointer}: output is {pointer}\n"
         ))?;
         print(&greeting_lines(&second))?;
+    } else if let Some(line) = log_line(&printed.output) {
+        print(&format!(
+            "note   it prints lines of a log before its answer (`{}`), which checks see too: let it\n       \
+             log to stderr, or print JSON, in which sut.command.output names the answer\n",
+            terminal(line, MAX_LINE)
+        ))?;
     } else if let Some(mark) = prompt_mark(&printed.output) {
         print(&format!(
             "note   its answer ends in `{mark}`, as that of a program to type in: name one in \
@@ -153,6 +183,66 @@ async fn say_hello(
         ))?;
     }
     Ok(true)
+}
+
+/// Looks for the answer in the whole response of a server that has none at the described place, and
+/// keeps in the configuration where it is.
+async fn greet_elsewhere(
+    project: &Project,
+    folder: &Destination<'_>,
+    found: &Found,
+    answers: &mut Answers,
+) -> Result<Option<Greeting>, AppError> {
+    let described = answers.target.clone();
+    let Some(whole) = described.with_whole_response() else { return Ok(None) };
+    let Some(seen) = greet_as(project, folder, found, answers, whole).await? else {
+        return Ok(None);
+    };
+    let text = seen.answer.as_ref().map_or("", |reply| &reply.output);
+    if let Some(reading) = answers.target.with_output(text)
+        && let Some(second) = greet_as(project, folder, found, answers, reading).await?
+    {
+        let pointer = answers.target.output().unwrap_or_default();
+        print(&format!("note   its answer stands at {pointer}: output is {pointer}\n"))?;
+        print(&greeting_lines(&second))?;
+        return Ok(Some(second));
+    }
+    if read_documents(text).is_some_and(|all| all.is_empty()) {
+        print("note   it answers with plain text: output is \"\"\n")?;
+        print(&greeting_lines(&seen))?;
+        return Ok(Some(seen));
+    }
+    answers.target = described;
+    write_configuration(folder, found, answers)?;
+    print("note   name the place of the answer in its response in sut.http.output\n")?;
+    Ok(None)
+}
+
+/// Returns true if the sandbox refused that the program writes below its folder.
+fn wants_to_write(greeting: &Greeting, project: &Path) -> bool {
+    let attempts = greeting.evidence.sandbox.iter().flat_map(|sandbox| &sandbox.attempts);
+    let is_below = |path: &str| Path::new(path).starts_with(project);
+    !greeting.is_answered()
+        && attempts
+            .into_iter()
+            .any(|one| one.attempt.kind == AttemptKind::Write && is_below(&one.attempt.what))
+}
+
+/// Returns the first line of an answer of several lines that looks like one of a log.
+fn log_line(answer: &str) -> Option<&str> {
+    let is_log = |line: &str| {
+        let word = line.trim_start_matches('[').split([' ', ']', ':', ',', '|']).next();
+        let word = word.unwrap_or_default().trim_end_matches(':');
+        let is_level = ["DEBUG", "INFO", "WARN", "WARNING", "TRACE"].contains(&word);
+        let is_date = word.len() >= 8
+            && word.starts_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_digit() || "-/T.Z+".contains(c))
+            && word.matches(['-', '/']).count() >= 2;
+        is_level || is_date || line.starts_with("> Entering new ")
+    };
+    // The last line is the answer, or its end.
+    let (before, _) = answer.trim().rsplit_once('\n')?;
+    before.lines().map(str::trim).find(|line| is_log(line))
 }
 
 /// Says hello to another form of the target, and keeps it in the configuration if it answers.
@@ -337,5 +427,26 @@ impl Destination<'_> {
         }
         std::fs::create_dir_all(folder)?;
         Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_log_are_told_from_those_of_an_answer() {
+        for (answer, line) in [
+            ("[2026-11-28 10:00:00][INFO]: working\nAt 9.", Some("[2026-11-28 10:00:00][INFO]: working")),
+            ("INFO:root:started\n\nAt 9.", Some("INFO:root:started")),
+            ("2026/11/28 10:00:00 started\nAt 9.", Some("2026/11/28 10:00:00 started")),
+            ("> Entering new AgentExecutor chain...\nAt 9.", Some("> Entering new AgentExecutor chain...")),
+            ("Open:\n- 2026-11-28: 9 to 5\n- later: closed", None),
+            ("1. INFO is a level\n2. so is WARN", None),
+            ("2026-11-28", None),
+            ("INFO: At 9.", None),
+        ] {
+            assert_eq!(log_line(answer), line, "{answer}");
+        }
     }
 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use selftest_config::Environment;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::init::commands::{FoundCommand, RequestBy};
-use crate::commands::init::task_api::{AgentApi, ApiWay, OUTPUTS};
+use crate::commands::init::place;
+use crate::commands::init::task_api::{AgentApi, ApiWay};
 use selftest_harness::sut::answer::read_documents;
 
 /// Agents with a command line that takes one task and ends, and those that speak the Agent Client
@@ -118,6 +119,9 @@ impl PackageProgram {
             environment: BTreeMap::new(),
             request: RequestBy::Stdin,
             output: None,
+            writes: false,
+            is_server: false,
+            line: self.path.clone(),
             origin: "package.json".to_owned(),
         }
     }
@@ -139,12 +143,17 @@ pub(super) enum Target {
 
 /// The section for a program of the project.
 fn program_section(command: &FoundCommand, has_skills: bool) -> String {
-    let FoundCommand { words, environment, request, output, origin: _ } = command;
-    let folder = if has_skills {
-        "    # It works in a copy of the project, in which skills can be laid for it\n    \
+    let FoundCommand { words, environment, request, output, writes, .. } = command;
+    let folder = match (has_skills, writes) {
+        (true, _) => {
+            "    # It works in a copy of the project, in which skills can be laid for it\n    \
              work_folder: copy\n"
-    } else {
-        ""
+        }
+        (false, true) => {
+            "    # It works in a copy of the project, in which it may write\n    \
+             work_folder: copy\n"
+        }
+        (false, false) => "",
     };
     let input = match request {
         RequestBy::Stdin => "stdin",
@@ -198,7 +207,11 @@ fn api_section(api: &AgentApi) -> String {
         body.insert(field.to_owned(), json!("{session_id}"));
     }
     let call = json!({ "method": "POST", "path": api.path, "body": body });
-    let output = &api.output_field;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-".contains(c);
+    let output = match &api.output {
+        plain if plain.starts_with('/') && plain.chars().all(is_plain) => plain.clone(),
+        other => json!(other).to_string(),
+    };
     match &api.way {
         ApiWay::Ask { session_field } => {
             let sessions = match session_field {
@@ -213,7 +226,7 @@ fn api_section(api: &AgentApi) -> String {
                  {sessions}    \
                    ask: {call}\n    \
                    # Where the answer stands in the response (JSON Pointer)\n    \
-                   output: /{output}\n"
+                   output: {output}\n"
             )
         }
         ApiWay::Poll { path, can_cancel, id_field, status_field } => {
@@ -230,7 +243,7 @@ fn api_section(api: &AgentApi) -> String {
                    # Where the answers hold the id, the status and the output (JSON Pointers)\n    \
                    task_id: /{id_field}\n    \
                    status: /{status_field}\n    \
-                   output: /{output}\n    \
+                   output: {output}\n    \
                    # What the server's words mean\n    \
                    status_words:\n      \
                      running: [QUEUED, RUNNING, queued, running, pending]\n      \
@@ -348,27 +361,46 @@ impl Target {
         Some(Self::Command(FoundCommand { request: RequestBy::Argument, ..command }))
     }
 
-    /// The same program, of which only the answer in the JSON that it printed counts. `None` if that
-    /// is no JSON, or the answer's place in it is not plain.
-    pub(super) fn with_output(&self, printed: &str) -> Option<Self> {
-        let command = self.command().filter(|command| command.output.is_none())?;
-        let documents = read_documents(printed)?;
-        let place = |document: &Value| {
-            let holds_text = |name: &&&str| document.get(**name).is_some_and(Value::is_string);
-            // A line of a log.
-            let is_log = document.get("level").is_some();
-            OUTPUTS.iter().find(holds_text).filter(|_| !is_log)
-        };
-        let mut places = documents.iter().filter_map(place);
-        // Several are a stream, whose pieces are no answer.
-        let name = places.next().filter(|_| places.next().is_none())?;
-        let output = Some(format!("/{name}"));
-        Some(Self::Command(FoundCommand { output, ..command }))
+    /// The same program in a copy of the project, in which it may write.
+    pub(super) fn writing(&self) -> Option<Self> {
+        let command = self.command().filter(|command| !command.writes)?;
+        Some(Self::Command(FoundCommand { writes: true, ..command }))
     }
 
-    /// The JSON Pointer to the answer in what the program prints.
+    /// The same API, of which the whole response counts.
+    pub(super) fn with_whole_response(&self) -> Option<Self> {
+        let Self::Api(api) = self else { return None };
+        let is_asked = matches!(api.way, ApiWay::Ask { .. }) && !api.output.is_empty();
+        is_asked.then(|| Self::Api(AgentApi { output: String::new(), ..api.clone() }))
+    }
+
+    /// The same target, of which only the answer in the JSON that came counts. `None` if that is no
+    /// JSON, or the answer's place in it is not plain.
+    pub(super) fn with_output(&self, came: &str) -> Option<Self> {
+        if self.output().is_some_and(|output| !output.is_empty()) {
+            return None;
+        }
+        let documents = read_documents(came)?;
+        match self {
+            Self::Api(api) => {
+                let output = place::of_pieces(&documents)?;
+                Some(Self::Api(AgentApi { output, ..api.clone() }))
+            }
+            _ => {
+                let mut places = documents.iter().filter_map(place::of_answer);
+                // Several are a stream, whose pieces are no answer.
+                let output = Some(places.next().filter(|_| places.next().is_none())?);
+                Some(Self::Command(FoundCommand { output, ..self.command()? }))
+            }
+        }
+    }
+
+    /// The JSON Pointer to the answer in what the target prints or sends.
     pub(super) fn output(&self) -> Option<String> {
-        self.command()?.output
+        match self {
+            Self::Api(api) => Some(api.output.clone()),
+            _ => self.command()?.output,
+        }
     }
 
     fn command(&self) -> Option<FoundCommand> {
@@ -384,8 +416,9 @@ impl Target {
         match self {
             Self::Command(_) | Self::Program(_) => true,
             Self::Agent(_) => self.needs(environment).is_empty(),
-            // A server is not started by a test, and doctor has looked for it.
-            Self::Api(_) | Self::Assistant { .. } => false,
+            // Its address is one of this machine.
+            Self::Api(_) => true,
+            Self::Assistant { .. } => false,
         }
     }
 

@@ -39,8 +39,9 @@ pub(super) struct AgentApi {
     /// The path that takes the prompt by POST.
     pub(super) path: String,
     pub(super) prompt_field: String,
-    /// Field of the answer with the output, as far as the description says.
-    pub(super) output_field: String,
+    /// JSON Pointer to the output in the answer, as far as the description says; empty for the whole
+    /// answer.
+    pub(super) output: String,
     pub(super) way: ApiWay,
 }
 
@@ -116,7 +117,7 @@ impl PromptCall<'_> {
             id_field: first(submitted, &IDS),
             status_field: first(polled, &STATUSES),
         };
-        Some(self.api(document, first(polled, &OUTPUTS), way))
+        Some(self.api(document, &first(polled, &OUTPUTS), way))
     }
 
     fn asked(&self, document: &Value, is_described: bool) -> Option<AgentApi> {
@@ -125,18 +126,18 @@ impl PromptCall<'_> {
             return None;
         }
         let session_field = first_field(document, Some(self.schema), &SESSIONS);
-        let output = found.unwrap_or(OUTPUTS[0]).to_owned();
+        let output = found.unwrap_or(OUTPUTS[0]);
         Some(self.api(document, output, ApiWay::Ask { session_field }))
     }
 
-    fn api(&self, document: &Value, output_field: String, way: ApiWay) -> AgentApi {
+    fn api(&self, document: &Value, output: &str, way: ApiWay) -> AgentApi {
         let (base_url, elsewhere) = addresses(document);
         AgentApi {
             base_url,
             elsewhere,
             path: self.path.to_owned(),
             prompt_field: self.prompt_field.to_owned(),
-            output_field,
+            output: format!("/{output}"),
             way,
         }
     }
@@ -249,8 +250,8 @@ mod tests {
     fn a_pair_of_calls_is_found() {
         let api = AgentApi::of(&document()).unwrap();
         assert_eq!(api.base_url, "http://localhost:9000");
-        let fields = [&api.path, &api.prompt_field, &api.output_field];
-        assert_eq!(fields, ["/v1/runs", "question", "answer"]);
+        let fields = [&api.path, &api.prompt_field, &api.output];
+        assert_eq!(fields, ["/v1/runs", "question", "/answer"]);
         let way = ApiWay::Poll {
             path: "/v1/runs/{task_id}".to_owned(),
             can_cancel: false,
@@ -280,12 +281,12 @@ mod tests {
             }},
         });
         let api = AgentApi::of(&document).unwrap();
-        let fields = [&api.path, &api.prompt_field, &api.output_field];
-        assert_eq!(fields, ["/z/chat", "message", "reply"]);
+        let fields = [&api.path, &api.prompt_field, &api.output];
+        assert_eq!(fields, ["/z/chat", "message", "/reply"]);
         assert_eq!(api.way, ApiWay::Ask { session_field: Some("conversation_id") });
         document["components"]["schemas"]["Said"] = json!({});
         let api = AgentApi::of(&document).unwrap();
-        assert_eq!((&*api.path, &*api.output_field), ("/echo", "output"));
+        assert_eq!((&*api.path, &*api.output), ("/echo", "/output"));
         assert_eq!(api.way, ApiWay::Ask { session_field: None });
     }
 

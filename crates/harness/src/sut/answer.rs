@@ -295,7 +295,8 @@ pub(in crate::sut) fn reports_error(object: &Value) -> bool {
         Value::Object(members) => !members.is_empty(),
         _ => true,
     });
-    is_error || object["is_error"] == true || object["type"] == "error"
+    let is_unsuccessful = ["success", "ok"].iter().any(|name| object[*name] == false);
+    is_error || is_unsuccessful || object["is_error"] == true || object["type"] == "error"
 }
 
 /// The rule for an empty answer, as opposed to a missing one.
@@ -409,6 +410,7 @@ mod tests {
         for text in [
             "starting\n{\n\"is_error\": true,\n\"result\": \"API Error: 529\"\n}\n",
             "{\"is_error\": true, \"result\": \"API Error: 529\"}",
+            "{\"success\": false, \"result\": \"API Error: 529\"}",
             "{\"result\": \"At 9.\"}\n{\n\"error\": \"rate limited\"\n}\n",
         ] {
             assert!(missing(text).starts_with("the program reports an error: {"), "{text}");

@@ -353,7 +353,8 @@ impl RequestFailure {
             }
             RequestFailure::Broken
             | RequestFailure::WebPage
-            | RequestFailure::Status(403 | 408 | 425 | 502 | 504 | 520..=530) => {
+            // 421 and 511 come from a proxy or a network that wants a login first.
+            | RequestFailure::Status(403 | 408 | 421 | 425 | 502 | 504 | 511 | 520..=530 | 599) => {
                 RequestBlame::Infrastructure
             }
             // Another address or method, or a server that is still starting.
@@ -484,6 +485,7 @@ mod tests {
             (Status(401), [false; 3], [Outage; 3]),
             (Status(402), [false; 3], [Outage; 3]),
             (Status(403), [false; 3], [Infrastructure; 3]),
+            (Status(511), [false; 3], [Infrastructure; 3]),
             (Status(302), [false; 3], [Outage; 3]),
             (Status(500), [false; 3], [System; 3]),
             (Status(400), [false; 3], [System; 3]),

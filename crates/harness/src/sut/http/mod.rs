@@ -522,14 +522,14 @@ impl HttpSession {
         let (body, decoding) = match self.json(ask, answer) {
             Ok(body) => body,
             Err(error) => {
-                let stream = stream().ok_or(error)?;
+                let stream = stream().ok_or_else(|| with_text_hint(error, &text.text))?;
                 return Ok(streamed(&stream, settings, &text.changes));
             }
         };
         let status = stated_status(&body, settings);
         let seen = SeenAnswer::at(&body, &settings.output, &decoding);
         // Servers answer 200 with what they have, and an error beside it.
-        let is_failed = status.is_none() && reports_error(&body) && !seen.text().is_empty();
+        let is_failed = status.is_none() && reports_error(&body);
         let seen = if is_failed {
             let body = one_line(&body.to_string(), MAX_QUOTE);
             SeenAnswer::Failed(format!("the response reports an error: {body}"))
@@ -537,6 +537,17 @@ impl HttpSession {
             seen
         };
         Ok((seen, status))
+    }
+}
+
+/// Adds to the error of a response without JSON how one of plain text is read.
+fn with_text_hint(error: SutError, text: &str) -> SutError {
+    let is_text = text.trim_start().starts_with(char::is_alphanumeric);
+    match error {
+        SutError::Failed { what, .. } if is_text => {
+            SutError::failed(format!("{what}; hint: sut.http.output: \"\" takes plain text"))
+        }
+        other => other,
     }
 }
 
@@ -565,7 +576,11 @@ fn stated_status(body: &Value, settings: &HttpSettings) -> Option<TaskStatus> {
     ]
     .into_iter()
     .find_map(|(list, status)| list.iter().any(|known| known == word).then_some(status))
+    .or_else(|| FAILURES.contains(&word.to_lowercase().as_str()).then_some(TaskStatus::Error))
 }
+
+/// Words for a failure in any API: an answer beside them is none.
+const FAILURES: [&str; 6] = ["error", "failed", "failure", "cancelled", "canceled", "timeout"];
 
 fn into_reply(
     seen: SeenAnswer,
@@ -610,6 +625,7 @@ mod tests {
         for (body, status) in [
             (json!({"status": "COMPLETE"}), Some(TaskStatus::Complete)),
             (json!({"status": "ERROR"}), Some(TaskStatus::Error)),
+            (json!({"status": "failed"}), Some(TaskStatus::Error)),
             (json!({"status": "ok"}), None),
             (json!({"status": 200}), None),
             (json!({}), None),
