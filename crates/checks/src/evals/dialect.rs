@@ -123,8 +123,11 @@ pub(super) const OTHER_KEYS: [&str; 7] = [
     "near_misses",
 ];
 /// Keys of the skill that a prompt should load: a name, a list of names, or null for none.
-pub(super) const SKILL_KEYS: [&str; 4] =
-    ["expected_skill", "expected_skills", "expect_selected", "expected"];
+pub(super) const SKILL_KEYS: [&str; 5] =
+    ["expected_skill", "expected_skills", "expect_selected", "expected", "expect"];
+/// Keys of whether a prompt should load the skill.
+pub(super) const TRIGGER_KEYS: [&str; 5] =
+    ["should_trigger", "should_activate", "positive", "expected_trigger", "trigger"];
 /// Keys of the skills that a prompt must not load.
 pub(super) const OTHER_SKILL_KEYS: [&str; 5] = [
     "unexpected_skills",
@@ -263,10 +266,6 @@ fn is_group_list(items: &[Value]) -> bool {
 /// Returns true if each item is a prompt whose only demand is about loading a skill. `is_routing` is
 /// true if the name of the file says so.
 fn is_trigger_list(items: &[Value], is_routing: bool) -> bool {
-    let no_demand = |item: &Value| !DEMAND_KEYS.iter().any(|key| item.get(*key).is_some());
-    let is_trigger =
-        |item: &Value| item.get("should_trigger").is_some_and(Value::is_boolean) && no_demand(item);
-    // `expected` names the skill to which a prompt should be routed, or null.
     let is_name = |text: &str| {
         !text.is_empty()
             && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/'))
@@ -275,19 +274,25 @@ fn is_trigger_list(items: &[Value], is_routing: bool) -> bool {
         Value::Array(names) => names.iter().all(|name| name.as_str().is_some_and(is_name)),
         other => other.is_null() || other.as_str().is_some_and(is_name),
     };
-    let expects = |item: &Value, keys: &[&str]| {
-        let members = item.as_object();
-        let found = keys.iter().find_map(|key| member(members?, key));
-        found.is_some_and(|(_, value)| names_skill(value)) && no_demand(item)
+    // True if one of these keys says what is expected, and no other key demands anything.
+    let says = |item: &Value, keys: &[&str], fits: &dyn Fn(&Value) -> bool| {
+        let Some(members) = item.as_object() else { return false };
+        let Some((key, value)) = keys.iter().find_map(|key| member(members, key)) else {
+            return false;
+        };
+        let demands = DEMAND_KEYS.iter().filter_map(|key| member(members, key));
+        fits(value) && demands.filter(|(demand, _)| *demand != key).count() == 0
     };
-    let is_routed = |item: &Value| expects(item, &["expected"]);
+    let is_trigger = |item: &Value| says(item, &["should_trigger"], &Value::is_boolean);
+    let is_routed = |item: &Value| says(item, &["expected"], &names_skill);
     // `expected` is also a key of reference answers, and may be one word. A null makes the
     // difference, or the name of the file.
     let has_none = || items.iter().any(|item| item.get("expected").is_some_and(Value::is_null));
     !items.is_empty()
         && (items.iter().all(is_trigger)
             || items.iter().all(is_routed) && (is_routing || has_none())
-            || is_routing && items.iter().all(|item| expects(item, &SKILL_KEYS)))
+            || is_routing && items.iter().all(|item| says(item, &SKILL_KEYS, &names_skill))
+            || is_routing && items.iter().all(|item| says(item, &TRIGGER_KEYS, &Value::is_boolean)))
 }
 
 /// Returns why a text is no suite, if it only stands for one in Git.

@@ -379,7 +379,8 @@ pub(super) fn each_path(
 }
 
 pub(super) fn only_changes(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>) -> Option<Value> {
-    let group = ["p", "q", "r", "t", "u"].into_iter().find(|group| found.name(group).is_some())?;
+    let group =
+        ["p", "q", "r", "t", "u", "v"].into_iter().find(|group| found.name(group).is_some())?;
     let glob = |one: &&SentenceLiteral| {
         if is_path(&one.text) {
             Some(one.text.clone())
@@ -389,7 +390,7 @@ pub(super) fn only_changes(skeleton: &SentenceSkeleton<'_>, found: &Captures<'_>
     };
     let globs = skeleton.captured(found, group).iter().map(glob).collect::<Option<Vec<_>>>()?;
     let only = json!({ "only_changes": globs });
-    if matches!(group, "p" | "u") {
+    if matches!(group, "p" | "u" | "v") {
         return Some(only);
     }
     // "Only a.md is changed" says that it is.

@@ -327,11 +327,31 @@ fn files() -> Vec<SentenceForm> {
             },
         ),
         form(
+            "no files? (?:in the (?:workspace|repository|repo|project) )?(?:is|are|was|were) (?P<kinds>(?:(?:modified|changed|edited|created|added|deleted|removed)(?:,? (?:and|or) |, )){1,2}(?:modified|changed|edited|created|added|deleted|removed))",
+            |_, f| {
+                let kinds = f.name("kinds")?.as_str();
+                let none = |words: [&str; 3], kind: &str| {
+                    let is_named = words.iter().any(|word| kinds.contains(word));
+                    is_named.then(|| json!({"not": { kind: "**" }}))
+                };
+                let checks: Vec<Value> = [
+                    none(["modified", "changed", "edited"], "file_changed"),
+                    none(["created", "added", "created"], "file_created"),
+                    none(["deleted", "removed", "deleted"], "file_deleted"),
+                ]
+                .into_iter()
+                .flatten()
+                .collect();
+                let is_all = checks.len() == 3;
+                Some(if is_all { json!({"only_changes": []}) } else { json!({ "all": checks }) })
+            },
+        ),
+        form(
             "does not create any (?:new )?files|creates no (?:new )?files|no (?:new )?files (?:are|were) created",
             |_, _| Some(json!({"not": {"file_created": "**"}})),
         ),
         form(
-            "does not (?:modify|change|edit|touch|alter)(?: any)?(?: other)? files (?:other than|except|besides|outside(?: of)?) (?:the )?(?P<p><list>)(?: directory| folder)?|only (?:modifies|changes|edits|touches|updates) (?P<q><list>)|(?:modifies|changes|edits|touches|updates) only (?P<r><list>)|only (?P<t><list>) (?:is|are|was|were) (?:modified|changed|edited|touched)|no (?:other )?files? (?:other than|except|besides|outside(?: of)?) (?P<u><list>) (?:is|are|was|were) (?:modified|changed|edited|touched)",
+            "does not (?:modify|change|edit|touch|alter)(?: any)?(?: other)? files (?:other than|except|besides|outside(?: of)?) (?:the )?(?P<p><list>)(?: directory| folder)?|only (?:modifies|changes|edits|touches|updates) (?P<q><list>)|(?:modifies|changes|edits|touches|updates) only (?P<r><list>)|only (?P<t><list>) (?:is|are|was|were) (?:modified|changed|edited|touched)|no (?:other )?files? (?:other than|except|besides|outside(?: of)?) (?P<u><list>) (?:is|are|was|were) (?:modified|changed|edited|touched)|(?:modifies|changes|edits|touches) no (?:other )?files? (?:other than|except|besides|outside(?: of)?) (?P<v><list>)",
             only_changes,
         ),
         form(

@@ -132,11 +132,17 @@ fn trigger(item: &Fields<'_>, reader: &mut CaseReader<'_>) {
             }
         }
     } else if !is_list {
-        trigger_query(item, reader);
+        trigger_query_of(item, &own, reader);
     }
 }
 
 fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
+    let own: Vec<String> = query.text("skill").map(ToOwned::to_owned).into_iter().collect();
+    trigger_query_of(query, &own, reader);
+}
+
+/// Adds a prompt. `own` is the skill that it is about, if it names one.
+fn trigger_query_of(query: &Fields<'_>, own: &[String], reader: &mut CaseReader<'_>) {
     query.describes(&["id", "name", "note", "notes", "reason", "rationale"]);
     let keys: Vec<&str> = dialect::PROMPT_KEYS.into_iter().chain(["text"]).collect();
     let text = query.first(&keys).and_then(|(_, text)| text.as_str()).unwrap_or_default();
@@ -147,12 +153,12 @@ fn trigger_query(query: &Fields<'_>, reader: &mut CaseReader<'_>) {
     };
     let others: Vec<String> =
         dialect::OTHER_SKILL_KEYS.iter().filter_map(|key| query.get(key)).flat_map(names).collect();
-    let should_trigger = query.get("should_trigger").and_then(Value::as_bool);
+    let should_trigger = dialect::TRIGGER_KEYS.iter().find_map(|key| query.get(key)?.as_bool());
     let expected = dialect::SKILL_KEYS.iter().filter(|_| should_trigger.is_none());
     let Some((key, expected)) =
         expected.clone().find_map(|key| Some((*key, query.get_or_null(key)?)))
     else {
-        return add_query(text, should_trigger, Vec::new(), reader);
+        return add_query(text, should_trigger, own.to_vec(), reader);
     };
     let mut skills = names(expected);
     if key != "expected_skill" && skills.len() > 1 {

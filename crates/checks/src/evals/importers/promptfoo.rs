@@ -62,7 +62,13 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     root.describes(&DESCRIPTIONS);
     let templates = templates(&root, reader);
     let defaults = root.fields("defaultTest");
-    let mut tests = PromptfooTests { templates, defaults, is_echo: is_echo(&root), number: 0 };
+    let mut tests = PromptfooTests {
+        templates,
+        defaults,
+        is_echo: is_echo(&root),
+        has_own_provider: has_own_provider(&root),
+        number: 0,
+    };
     match root.get("tests") {
         Some(Value::Array(items)) => {
             for (item, fields) in items.iter().zip(root.list("tests")) {
@@ -98,6 +104,22 @@ fn is_echo(root: &Fields<'_>) -> bool {
         root.describes(&["providers", "targets"]);
     }
     is_echo
+}
+
+/// Returns true if a provider is a program or a service of the author, and no model that gets only the
+/// prompt.
+fn has_own_provider(root: &Fields<'_>) -> bool {
+    let is_own = |value: &Value| {
+        let name = value.as_str().or_else(|| value.get("id")?.as_str()).unwrap_or_default();
+        let starts = ["file://", "http", "exec:", "python:", "ws", "package:"];
+        starts.iter().any(|start| name.starts_with(start))
+            || PROGRAMS.iter().any(|end| name.ends_with(end))
+    };
+    let value = root.members().get("providers").or(root.members().get("targets"));
+    match value {
+        Some(Value::Array(all)) => all.iter().any(is_own),
+        other => other.is_some_and(is_own),
+    }
 }
 
 /// The text of a prompt, or why it has none.
@@ -193,6 +215,8 @@ struct PromptfooTests<'a> {
     templates: Vec<PromptTemplate>,
     defaults: Option<Fields<'a>>,
     is_echo: bool,
+    /// True if a program or a service of the author takes the variables.
+    has_own_provider: bool,
     /// Number of tests so far.
     number: usize,
 }
@@ -289,6 +313,10 @@ impl PromptfooTests<'_> {
                 return reader.refuse(&number.to_string(), &why);
             }
         };
+        if let Some(why) = self.hidden_variable(test) {
+            test.reads_all();
+            return reader.refuse(&number.to_string(), &why);
+        }
         let none = [Err(String::new())];
         let templates = if self.templates.is_empty() { &none[..] } else { &self.templates[..] };
         for (template, at) in templates.iter().zip(1usize..) {
@@ -317,6 +345,21 @@ impl PromptfooTests<'_> {
         }
     }
 
+    /// Returns why the agent would not get what a program of the author gets: a variable that is in no
+    /// prompt.
+    fn hidden_variable(&self, test: &Fields<'_>) -> Option<String> {
+        let texts: Vec<&String> =
+            self.templates.iter().filter_map(|template| template.as_ref().ok()).collect();
+        if !self.has_own_provider || texts.is_empty() {
+            return None;
+        }
+        let mut names = test.members().get("vars")?.as_object()?.keys();
+        let is_asked = |name: &&String| texts.iter().any(|text| text.contains(name.as_str()));
+        let hidden =
+            names.next().filter(|first| !is_asked(first) && !names.any(|it| is_asked(&it)))?;
+        Some(format!("its provider takes `{}`, which is not in the prompt", terminal(hidden, 60)))
+    }
+
     /// Returns the values of the variables: one set for each combination of values in lists.
     fn variables(
         &self,
@@ -340,12 +383,12 @@ impl PromptfooTests<'_> {
         let mut sets = vec![BTreeMap::new()];
         for (name, value) in values {
             let items = match value {
-                Value::Array(items) if !is_whole => items.as_slice(),
+                // As promptfoo does: only a list of texts stands for several values.
+                Value::Array(items) if !is_whole && items.first().is_some_and(Value::is_string) => {
+                    items.as_slice()
+                }
                 one => std::slice::from_ref(one),
             };
-            if items.is_empty() {
-                return Err(format!("its variable `{}` is an empty list", terminal(name, 60)));
-            }
             let mut texts = Vec::new();
             for item in items {
                 let text = item.as_str().map_or_else(|| item.to_string(), ToOwned::to_owned);
@@ -588,6 +631,55 @@ fn javascript(line: &str) -> Option<Value> {
     Some(json!({"json": {"pointer": pointer, "equals": value}}))
 }
 
+/// Returns true for a JSON Schema. A mapping of expected values is none, and would demand nothing.
+fn is_schema(value: &Value) -> bool {
+    const KEYWORDS: [&str; 40] = [
+        "$schema",
+        "$id",
+        "$ref",
+        "$defs",
+        "$comment",
+        "definitions",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "type",
+        "enum",
+        "const",
+        "properties",
+        "required",
+        "additionalProperties",
+        "patternProperties",
+        "propertyNames",
+        "minProperties",
+        "maxProperties",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "contains",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "anyOf",
+        "allOf",
+        "oneOf",
+        "not",
+    ];
+    value.as_object().is_some_and(|members| {
+        !members.is_empty() && members.keys().all(|key| KEYWORDS.contains(&key.as_str()))
+    })
+}
+
 fn fill_value(value: &Value, variables: &BTreeMap<String, String>) -> Value {
     match value {
         Value::String(text) => Value::String(fill_template(text, variables)),
@@ -633,9 +725,10 @@ fn check_of_type(kind: &str, value: &Value, members: &Map<String, Value>) -> Opt
         "icontains-any" => json!({"any": each(&ignoring_case)}),
         "regex" => json!({"regex": text?}),
         "starts-with" => json!({"regex": format!("\\A{}", regex::escape(text?))}),
-        "is-json" | "contains-json" if value.is_object() => json!({"json": {"schema": value}}),
+        "is-json" | "contains-json" if is_schema(value) => json!({"json": {"schema": value}}),
         "is-json" | "contains-json" if value.is_null() => json!({"json": {}}),
         "javascript" => javascript(text?)?,
+        "skill-used" => json!({"skill_loaded": text?}),
         "word-count" => json!({ "words": value }),
         // promptfoo states latency in milliseconds.
         "latency" => json!({"seconds": {"max": threshold? / 1000.0}}),

@@ -211,6 +211,20 @@ fn texts_demanded(fields: &Fields<'_>, [all, any, not]: [&str; 3]) -> Vec<(Strin
     demands
 }
 
+/// Returns a check for each regular expression of a rule: all of `all`, one of `any`, none of `not`.
+fn patterns_demanded(fields: &Fields<'_>) -> Vec<Value> {
+    let each = |key: &str| -> Vec<Value> {
+        fields.texts(key).iter().map(|pattern| json!({ "regex": pattern })).collect()
+    };
+    let mut checks = each("all");
+    let any = each("any");
+    if !any.is_empty() {
+        checks.push(json!({ "any": any }));
+    }
+    checks.extend(each("not").into_iter().map(|check| json!({ "not": check })));
+    checks
+}
+
 fn read_context(
     context: &Fields<'_>,
     case: &mut EvalCase,
@@ -324,6 +338,10 @@ fn read_rule(rule: &Fields<'_>, wanted: bool, case: &mut EvalCase) {
         let demands = texts_demanded(&texts, ["all", "any", "not"]);
         checks.extend(demands.into_iter().map(|(_, check)| check));
     }
+    if let Some(patterns) = rule.fields("output_matches") {
+        case.demands.extend(not_texts(&patterns, &["all", "any", "not"]));
+        checks.extend(patterns_demanded(&patterns));
+    }
     if let Some(call) = rule.fields("tool_called") {
         let (name, arguments) = (call.text("name"), call.get("args"));
         checks.push(match arguments {
@@ -338,6 +356,14 @@ fn read_rule(rule: &Fields<'_>, wanted: bool, case: &mut EvalCase) {
     if wanted {
         exit_code(rule, case);
     }
+    let known = [
+        "output_contains",
+        "output_matches",
+        "tool_called",
+        "files_exist",
+        "files_not_exist",
+        "exit_code",
+    ];
     let others = [
         "turn_response_contains",
         "turn_response_not_contains",
@@ -348,6 +374,26 @@ fn read_rule(rule: &Fields<'_>, wanted: bool, case: &mut EvalCase) {
     if let Some((key, _)) = rule.first(&others) {
         let why = format!("`{key}` is about one turn; only the whole is checked");
         case.demands.push(CaseDemand::unknown(&words, &why));
+    }
+    // A condition that is not known may be the whole of a rule.
+    let unknown: Vec<&str> = rule
+        .members()
+        .iter()
+        .filter(|(key, value)| {
+            let key = key.as_str();
+            let is_read = match key {
+                "exit_code" => wanted && value.is_i64(),
+                "output_contains" | "output_matches" | "tool_called" => value.is_object(),
+                _ => known.contains(&key) || others.contains(&key),
+            };
+            !is_read && !value.is_null()
+        })
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if let Some(key) = unknown.first() {
+        rule.describes(&unknown);
+        let why = format!("the condition `{}` is not known in this form", terminal(key, 60));
+        return case.demands.push(CaseDemand::unknown(&words, &why));
     }
     if checks.is_empty() {
         return;

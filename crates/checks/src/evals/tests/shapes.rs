@@ -68,6 +68,14 @@ fn prompts_name_the_skills_that_they_should_load_and_those_they_must_not() {
     let file =
         named("routing.json", &json!({"cases": [{"prompt": "When?", "expected": "ferry-times"}]}));
     assert_eq!(prompts_of(&file), [("When?", true, vec!["ferry-times"])], "{file:?}");
+    for (item, wanted) in [
+        (json!({"prompt": "When?", "expect": "ferry"}), true),
+        (json!({"skill": "ferry", "positive": false, "query": "When?"}), false),
+        (json!({"skill": "ferry", "should_trigger": true, "query": "When?"}), true),
+    ] {
+        let file = named("routing.json", &json!([item]));
+        assert_eq!(prompts_of(&file), [("When?", wanted, vec!["ferry"])], "{file:?}");
+    }
     let none = json!({"cases": [{"prompt": "When?", "expected": "ferry"}, {"prompt": "Hi", "expected": "none"}]});
     assert_eq!(prompts_of(&named("routing.json", &none))[1], ("Hi", false, vec![]));
     // In any other file one word is an answer.
@@ -204,6 +212,9 @@ fn promptfoo_refuses_what_a_prompt_cannot_say() {
         assert!(file.cases.is_empty() && file.refused[0].contains(why), "{prompt}: {file:?}");
     }
     let of = |config: Value| named(PROMPTFOO, &config).refused;
+    let hidden = of(json!({"prompts": ["classify it"], "providers": [{"id": "http"}],
+        "tests": [{"vars": {"message": "Hi"}, "assert": []}]}));
+    assert!(hidden[0].contains("takes `message`, which is not in the prompt"), "{hidden:?}");
     let echo = of(json!({"prompts": ["a"], "providers": ["echo"], "tests": [{"assert": []}]}));
     assert!(echo[0].contains("no agent is tested"), "{echo:?}");
     let part = of(json!({"prompts": ["a"], "tests": [{"threshold": 0.5, "assert": [
@@ -220,7 +231,9 @@ fn promptfoo_checks_only_the_answer_as_it_is() {
         {"type": "javascript", "value": "output.length > 3"},
         {"type": "contains", "value": "{{missing}}"},
         {"type": "contains", "value": "y", "weight": 0},
-        {"type": "equals", "value": "z", "config": {"a": 1}}]}]});
+        {"type": "equals", "value": "z", "config": {"a": 1}},
+        {"type": "skill-used", "value": "wiki"},
+        {"type": "contains-json", "value": {"intent": "billing"}}]}]});
     let file = named(PROMPTFOO, &config);
     let wanted = [
         "unknown a program changes the answer before",
@@ -229,6 +242,8 @@ fn promptfoo_checks_only_the_answer_as_it_is() {
         "unknown `javascript` of promptfoo cannot be carried over",
         "unknown it needs a variable that the test does not have",
         r#"{"equals":"z"}"#,
+        r#"{"skill_loaded":"wiki"}"#,
+        "unknown `contains-json` of promptfoo cannot be carried over",
     ];
     assert_eq!(decided(&file), wanted);
     for key in ["weight", "config"] {
@@ -346,5 +361,28 @@ fn a_task_of_harbor_runs_where_the_machine_has_what_its_image_installs() {
         let image = Box::leak(format!("FROM python:3.12\n{line}\n").into_boxed_str());
         let file = of(image, all);
         assert!(file.refused[0].contains(why), "{line}: {:?}", file.refused);
+    }
+}
+
+#[test]
+fn rules_of_skill_up_match_patterns_and_no_condition_is_lost() {
+    let file = named(
+        "eval.yaml",
+        &json!({"id": "ferry", "input": {"prompt": "Describe the harbour."},
+            "judge": {"type": "rule_based", "success": [
+                {"output_matches": {"all": ["(?i)fer+y"], "any": ["pier", "quay"], "not": ["^No"]}},
+                {"command_sequence": ["ls"]}],
+              "failure": [{"exit_code": 1, "output_contains": {"any": ["refund"]}}]}}),
+    );
+    let demands = &file.cases[0].demands;
+    assert_eq!(demands.len(), 3, "{file:?}");
+    let pattern = |text: &str| json!({ "regex": text });
+    let wanted = json!({"all": [pattern("(?i)fer+y"), {"any": [pattern("pier"), pattern("quay")]},
+        {"not": pattern("^No")}]});
+    let check = CaseDemand::typed(&demands[0].text, &wanted);
+    assert_eq!(demands[0], check);
+    for (demand, key) in demands[1..].iter().zip(["command_sequence", "exit_code"]) {
+        let DemandDecider::Unknown { why } = &demand.decider else { panic!("{demand:?}") };
+        assert!(why.contains(key), "{why}");
     }
 }
