@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::wording::{is_fragment, is_negative, negates_itself};
 use super::{CaseDemand, DemandDecider, ShellLine, ShellUse};
 use crate::check;
 use crate::sentence::{SentenceContext, check_in};
@@ -162,29 +163,6 @@ fn note_unread(members: &Map<String, Value>, found: &mut ParsedAssertions) {
     }
 }
 
-/// Returns true if the key denotes something that must not hold.
-pub fn is_negative(key: &str) -> bool {
-    let parts: Vec<&str> = key.split(['_', '-', ' ']).collect();
-    parts.iter().any(|part| {
-        matches!(
-            *part,
-            "not"
-                | "anti"
-                | "never"
-                | "fail"
-                | "fails"
-                | "forbidden"
-                | "avoid"
-                | "without"
-                | "no"
-                | "mustnt"
-                | "dont"
-                | "prohibited"
-                | "disallowed"
-        )
-    })
-}
-
 fn sentence(text: &str, wanted: bool, found: &mut ParsedAssertions) {
     let text = text.trim();
     if text.is_empty() {
@@ -215,47 +193,6 @@ fn sentence(text: &str, wanted: bool, found: &mut ParsedAssertions) {
     } else {
         found.demands.push(CaseDemand { text: shown(text, wanted), decider: DemandDecider::Judge });
     }
-}
-
-/// Returns true for one word of code or a pattern, of which it is open what is demanded.
-fn is_fragment(text: &str) -> bool {
-    let mut letters = text.chars().skip(1);
-    text.is_ascii()
-        && !text.contains(char::is_whitespace)
-        && (text.trim_end_matches(['.', '!', ':']).contains(['.', '_', '\\', '|', '*', '=', '('])
-            || letters.any(|c| c.is_ascii_uppercase()))
-}
-
-/// Returns true for a sentence that begins with its own negation.
-fn negates_itself(text: &str) -> bool {
-    let lower = text.to_lowercase().replace('\u{2019}', "'");
-    let subjects =
-        ["the agent ", "the skill ", "the answer ", "the response ", "the output ", "it "];
-    let rest = subjects.iter().find_map(|subject| lower.strip_prefix(subject)).unwrap_or(&lower);
-    // Not "no tests" or "did not answer", which tell what went wrong.
-    let negations = [
-        "does not ",
-        "do not ",
-        "must not ",
-        "should not ",
-        "may not ",
-        "will not ",
-        "doesn't ",
-        "don't ",
-        "mustn't ",
-        "shouldn't ",
-        "won't ",
-        "never ",
-        "avoids ",
-        "refrains from ",
-        "不要",
-        "不得",
-        "不应",
-        "不能",
-        "禁止",
-        "避免",
-    ];
-    negations.iter().any(|negation| rest.starts_with(negation))
 }
 
 fn shown(text: &str, wanted: bool) -> String {

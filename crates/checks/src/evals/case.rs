@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::assertion::{self, ParsedAssertions};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, OTHER_SKILL_KEYS, PROMPT_KEYS, is_no_skill};
 use super::source::{Fields, SourceText, member};
+use super::wording::is_negative;
 use super::{
     CaseDemand, DemandDecider, EvalCase, EvalFile, EvalsFile, FileLocation, FileLookup,
     RoutingCase, ShellLine, ShellUse,
@@ -609,7 +610,7 @@ fn demands(members: &Fields<'_>, found: &mut ParsedAssertions) {
             }
             _ => {
                 found.is_failure = key.starts_with("fail");
-                assertion::read(value, !assertion::is_negative(key), found);
+                assertion::read(value, !is_negative(key), found);
                 found.is_failure = false;
             }
         }

@@ -14,17 +14,18 @@ mod source;
 mod suite;
 #[cfg(test)]
 mod tests;
+mod wording;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-pub use assertion::is_negative;
 pub use dialect::{EvalsDialect, EvalsReadError};
 pub use importers::{DIALECTS, DialectEntry};
 pub use read::{is_foreign, read};
 pub use suite::{ImportedSuite, ShellPermission, unique_id};
+pub use wording::is_negative;
 
 use crate::check::{self, Check};
 use crate::sentence::SentenceContext;
