@@ -38,7 +38,8 @@ Exit codes:
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct CompareArgs {
-    /// The first run: its id, its JSON report, or `latest`
+    /// The first run: its id, its JSON report, `latest`, or `previous`, which is the one before it
+    /// of the same suite
     #[arg(required_unless_present_any = ["suite", "replay"])]
     pub a: Option<String>,
     /// The second run

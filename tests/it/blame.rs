@@ -314,7 +314,15 @@ fn an_answer_in_pieces_is_joined() {
             0,
             "",
         ),
-        ("lines", &lines, format!("{start}\n{{\"delta\": \"at 9.\"}}\n"), "/delta", "passed", 0, ""),
+        (
+            "lines",
+            &lines,
+            format!("{start}\n{{\"delta\": \"at 9.\"}}\n"),
+            "/delta",
+            "passed",
+            0,
+            "",
+        ),
         ("texts", &events, "data: It opens \n\ndata: at 9.\n\n".to_owned(), "", "passed", 0, ""),
         (
             "a broken end",
@@ -406,6 +414,19 @@ fn program(script: &str, protocol: &str, checks: &str, seconds: u32) -> Workspac
         .args(["--suite", "suite.yaml"])
 }
 
+/// The files may be all that was asked for.
+#[test]
+fn a_program_that_writes_files_and_prints_nothing_is_judged_by_its_files() {
+    let script = "echo 'opens at 9' > answer.txt";
+    for (checks, status, exit, words) in [
+        ("{ file_contains: { path: answer.txt, text: at 9 } }", "passed", 0, ""),
+        ("{ file_created: other.txt }", "failed", 1, "other.txt"),
+        (NO_APOLOGY, "sut_error", 1, "it wrote `answer.txt`"),
+    ] {
+        ends(program(script, "text", checks, 10).run(), checks, status, exit, words);
+    }
+}
+
 #[test]
 fn programs_without_an_answer_say_what_to_do() {
     for (name, protocol, script, status, exit, words) in [
@@ -435,6 +456,14 @@ fn programs_without_an_answer_say_what_to_do() {
         ),
         ("plain text", "json_lines", "echo Hello; cat", "sut_error", 1, "protocol: text"),
         ("nothing", "text", "exit 0", "sut_error", 1, "printed no answer"),
+        (
+            "an error",
+            "text",
+            "echo '{\"error\": \"rate limited\"}'",
+            "sut_error",
+            1,
+            "the program reports an error: {",
+        ),
         ("a blank line", "text", "echo", "sut_error", 1, "an empty answer"),
         (
             "a terminal",

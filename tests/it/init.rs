@@ -113,6 +113,24 @@ fn a_server_is_said_hello_and_its_answer_is_looked_for() {
     }
 }
 
+/// Servers without a description of their API often have an example in the README.
+#[test]
+fn the_example_of_a_request_in_a_readme_is_tested() {
+    let answer = TaskAnswer::json(r#"{"choices": [{"message": {"content": "I am Ferry."}}]}"#);
+    let server = TaskServer::start(vec![answer], vec![TaskAnswer::status(404)]);
+    let url = server.url();
+    let readme = format!(
+        "# Ferry\n\n```\nflask run\n```\n\n```\ncurl -X POST {url}/chat \\\n  \
+         -d '{{\"user\": \"demo\", \"messages\": [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'\n```\n"
+    );
+    let found = ["found  README.md: answers by POST /chat", "COMPLETE: I am Ferry."];
+    let yaml = written(&project().file("README.md", readme), &found).read(CONFIG);
+    for part in [r#"{"user":"demo","messages":"{messages}"}"#, "output: /choices/0/message/content"]
+    {
+        assert!(yaml.contains(part), "{part}: {yaml}");
+    }
+}
+
 /// A newcomer who finds nothing offered has to know what was seen.
 #[cfg(target_os = "linux")]
 #[test]
@@ -144,8 +162,9 @@ fn what_cannot_be_started_is_named_with_the_reason() {
 #[test]
 fn agents_in_the_folders_of_a_repository_are_named() {
     let agent = "#!/bin/sh\necho 'I am billing.'\n";
-    let workspace = program(program(project(), "agents/billing/agent.sh", agent), "web/x.sh", agent)
-        .env("PATH", "/usr/bin:/bin");
+    let workspace =
+        program(program(project(), "agents/billing/agent.sh", agent), "web/x.sh", agent)
+            .env("PATH", "/usr/bin:/bin");
     let found = "found  agents/billing: `sh agent.sh`; `selftest -C agents/billing init` tests it";
     let _ = written(&workspace, &[found, "next: `selftest -C agents/billing init`"]);
     let _ = init(&workspace, &["--yes", "-C", "agents/billing"]).exit(0).stdout_contains("I am b");
@@ -165,7 +184,8 @@ fn a_program_that_writes_works_in_a_copy() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_that_misses_its_key_says_where_to_name_it() {
-    let agent = "#!/bin/sh\n[ -n \"$FERRY_API_KEY\" ] || { echo 'set FERRY_API_KEY' >&2; exit 1; }\n";
+    let agent =
+        "#!/bin/sh\n[ -n \"$FERRY_API_KEY\" ] || { echo 'set FERRY_API_KEY' >&2; exit 1; }\n";
     let workspace = program(project(), "agent.sh", agent)
         .env("PATH", "/usr/bin:/bin")
         .file("README.md", "# Ferry\n\nStart it: `./agent.sh`\n");
@@ -283,9 +303,9 @@ fn a_program_that_does_not_answer_is_shown_with_what_to_do() {
     let readme = "# Ferry\n\nStart it: `./agent.sh`, or `go run . \"Which harbour is next?\"`\n";
     let workspace = program(project(), "agent.sh", agent).file("README.md", readme);
     let run = written(&workspace, &["hint   it wants a terminal"]);
-    let _ = run
-        .stdout_contains("next: `selftest doctor`")
-        .stdout_contains("unused README.md:3: `go run . \"Which harbour is next?\"`: go is not on PATH");
+    let _ = run.stdout_contains("next: `selftest doctor`").stdout_contains(
+        "unused README.md:3: `go run . \"Which harbour is next?\"`: go is not on PATH",
+    );
 }
 
 #[test]

@@ -172,6 +172,7 @@ fn two_runs_of_a_suite_are_compared_case_by_case() {
         .exit(0)
         .stdout_contains("Not enough evidence: none of 8 cases differs.");
     let run = frozen.compare(&good, &bad, &[]).exit(0);
+    assert_eq!(frozen.compare("previous", "latest", &[]).exit(0).stdout, run.stdout);
     let mut text = run.stdout.clone();
     // How long the server took, and which case got which prompt of what length, differs from run
     // to run.
@@ -237,7 +238,7 @@ fn runs_of_other_cases_are_not_compared() {
 #[test]
 fn a_run_that_is_not_there() {
     let workspace = Workspace::new();
-    for name in ["latest", "selftest-20260206-1234-bcdfgh", "absent.json"] {
+    for name in ["latest", "previous", "selftest-20260206-1234-bcdfgh", "absent.json"] {
         let run = workspace.clone().args(["suite", "freeze", name]).run().exit(2);
         let _ = run.one_error(&["there is no run", name]).stderr_contains("hint:");
     }

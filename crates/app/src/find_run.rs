@@ -19,7 +19,7 @@ use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::identity;
 use selftest_harness::sut::identity::IdentityError;
 use selftest_reports::document::ReportDocument;
-use selftest_reports::{ReusedResults, RunArchive, RunFile, read_report};
+use selftest_reports::{ReusedResults, RunArchive, RunEntry, RunFile, read_report};
 use selftest_text::escape::terminal;
 use selftest_text::one_line;
 use selftest_text::wording::plural;
@@ -27,13 +27,32 @@ use selftest_text::wording::plural;
 /// The newest report.
 pub const LATEST: &str = "latest";
 
-/// The run that started last, by a clock that was not ahead if there is one. Beside the reports there
-/// may be other JSON files with such a name.
-fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
+/// The report before the newest, if there is one of the same suite.
+const PREVIOUS: &str = "previous";
+
+/// The runs, the one that started last first, by a clock that was not ahead if there is one. Beside
+/// the reports there may be other JSON files with such a name.
+fn newest_first<'a>(
+    runs: &RunArchive,
+    files: &'a [RunFile],
+) -> impl Iterator<Item = (&'a RunFile, RunEntry)> {
     let now = selftest_clock::now();
     let (future, past): (Vec<_>, Vec<_>) =
         files.iter().partition(|file| file.run_id.is_of_the_future(now));
-    past.into_iter().chain(future).find(|file| runs.entry(file).is_some())
+    past.into_iter().chain(future).filter_map(|file| Some((file, runs.entry(file)?)))
+}
+
+fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
+    newest_first(runs, files).next().map(|(file, _)| file)
+}
+
+fn previous<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
+    let mut runs: Vec<_> = newest_first(runs, files).collect();
+    let series = runs.first()?.1.series();
+    runs.remove(0);
+    // The same suite with other options is better than nothing: cases pair by themselves.
+    let like = runs.iter().find(|(_, run)| run.series() == series);
+    like.or(runs.first()).map(|(file, _)| *file)
 }
 
 /// The differences from the models of the last run, one line each: scores of two judges say
@@ -85,6 +104,7 @@ pub fn find_report_file(
     let files = files.map_err(|error| unreadable(runs.folder().display().to_string(), &error))?;
     let found = match named {
         LATEST => latest(&runs, &files),
+        PREVIOUS => previous(&runs, &files),
         id => files.iter().find(|file| file.run_id.as_str() == id),
     };
     if let Some(file) = found {
@@ -96,7 +116,7 @@ pub fn find_report_file(
     // Ids come first: a file in the current folder with the name of a run must not shadow its
     // report.
     let path = project.path(Path::new(named));
-    if named != LATEST && path.exists() {
+    if ![LATEST, PREVIOUS].contains(&named) && path.exists() {
         return read_report(&path).map(|report| (report, path.clone())).map_err(|error| {
             unreadable(named.to_owned(), &error).hint(Some(
                 "expected the JSON report of a run, such as reports/selftest/<run id>.json",
@@ -107,7 +127,9 @@ pub fn find_report_file(
     Err(AppError::usage(anyhow!(
         "there is no run `{named}`: neither in {folder}, nor is it a file"
     ))
-    .hint(Some("name an id from docs/reports/selftest/index.md, a JSON report, or `latest`")))
+    .hint(Some(
+        "name an id from docs/reports/selftest/index.md, a JSON report, `latest`, or `previous`",
+    )))
 }
 
 /// An arm of an experiment had a skill or not, and says nothing without the other one.

@@ -310,6 +310,21 @@ impl RepeatedCaseView<'_> {
         )
     }
 
+    /// States the result of the trials: `4 of 5 passed (80 %, 95 % interval 38 % to 96 %)`.
+    pub(super) fn sentence(&self) -> String {
+        let unscored = self.trials - self.decided;
+        if self.decided == 0 {
+            return format!("no verdict in {}", plural(u64::from(self.trials), "trial"));
+        }
+        let rest = match unscored {
+            0 => String::new(),
+            count => format!(", {count} without a verdict"),
+        };
+        let Self { passed, decided, .. } = self;
+        let (rate, interval) = (self.rate(), self.interval());
+        format!("{passed} of {decided} passed ({rate}, 95 % interval {interval}){rest}")
+    }
+
     /// Formats as `4 of 5`, with the number of trials without a verdict.
     pub(super) fn passed_words(&self) -> String {
         let Self { passed, decided, trials, .. } = self;

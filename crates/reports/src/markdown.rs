@@ -482,15 +482,8 @@ fn sections<'a>(
             }
         }
         let found = repeated.iter().find(|found| found.id == id);
-        let trials = found.map(|found| {
-            format!(
-                "{} passed ({}, 95 % interval {}); this is {}",
-                found.passed_words(),
-                found.rate(),
-                found.interval(),
-                case.name()
-            )
-        });
+        let trials =
+            found.map(|found| format!("{}; this is {}", found.sentence(), case.name()));
         sections.push(CaseSection {
             heading: if found.is_some() { id.to_owned() } else { case.name().to_owned() },
             case,

@@ -199,8 +199,14 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         (UnscoredReason::Refused, format!("use another judge model than {judge}")),
         (
             UnscoredReason::CantTell,
-            "make the hints of the prompt template more specific, or use a larger judge model"
-                .to_owned(),
+            match header.models.generator {
+                Some(_) => {
+                    "make the hints of the prompt template more specific, or use a larger judge model"
+                }
+                // The cases are the user's own.
+                None => "add a reference, or checks to expect, or use a larger judge model",
+            }
+            .to_owned(),
         ),
         (
             UnscoredReason::Unavailable,

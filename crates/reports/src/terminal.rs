@@ -346,17 +346,10 @@ fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
 fn repeats(cases: &[CaseView<'_>], style: TerminalStyle) -> Vec<String> {
     let line = |case: &RepeatedCaseView<'_>| {
         let id = escape::terminal(case.id, 64);
+        let passed = format!("{id}: {}, {}", case.result().label(), case.sentence());
         if case.result() == RepeatedResult::Unscored {
-            let trials = plural(case.trials(), "trial");
-            return format!("{id}: {}, no verdict in {trials}", case.result().label());
+            return passed;
         }
-        let passed = format!(
-            "{id}: {}, {} passed ({}, 95 % interval {})",
-            case.result().label(),
-            case.passed_words(),
-            case.rate(),
-            case.interval()
-        );
         // Checks decide without a score.
         if case.mean.is_none() {
             return passed;

@@ -62,13 +62,26 @@ const OTHER_WORK: &[&str] = &[
 
 /// Programs that serve an application until they are stopped.
 const SERVERS: &[&str] = &[
-    "uvicorn", "gunicorn", "hypercorn", "daphne", "waitress-serve", "flask", "fastapi", "langgraph",
-    "chainlit", "streamlit", "next",
+    "uvicorn",
+    "gunicorn",
+    "hypercorn",
+    "daphne",
+    "waitress-serve",
+    "flask",
+    "fastapi",
+    "langgraph",
+    "chainlit",
+    "streamlit",
+    "next",
 ];
 
 /// Words in a command that speak for an agent.
 const AGENT_WORDS: &[&str] =
     &["agent", "ask", "chat", "assistant", "bot", "answer", "query", "question", "cli", "prompt"];
+
+/// Single words that stand for a request.
+const STAND_INS: &[&str] =
+    &["question", "prompt", "query", "message", "request", "hello", "hi", "your_question"];
 
 /// Endings of programs that a project brings.
 const SCRIPTS: &[&str] =
@@ -153,7 +166,9 @@ impl FoundCommand {
     /// Returns true if the command runs a program that a project brings.
     fn starts_something(&self) -> bool {
         let Some((first, rest)) = self.words.split_first() else { return false };
-        let is_own = self.is_server || first.starts_with("./") || SCRIPTS.iter().any(|end| first.ends_with(end));
+        let is_own = self.is_server
+            || first.starts_with("./")
+            || SCRIPTS.iter().any(|end| first.ends_with(end));
         is_own
             || RUNNERS.contains(&first.as_str()) && rest.iter().any(|word| !word.starts_with('-'))
     }
@@ -251,7 +266,9 @@ fn take_request(words: &mut Vec<String>) -> bool {
     let is_request = |word: &str| {
         let folded = word.to_lowercase();
         let placeholder = folded.starts_with(['<', '[', '{']) || folded == "..." || folded == "…";
-        placeholder || word.contains(' ') && !word.starts_with('-')
+        // `python agent.py "question"` has lost its quotes here.
+        let is_stand_in = STAND_INS.contains(&folded.as_str());
+        placeholder || is_stand_in || word.contains(' ') && !word.starts_with('-')
     };
     if words.len() < 2 {
         return false;
@@ -476,6 +493,10 @@ mod tests {
         assert_eq!(
             stdin("cd tools && uv run agent.py <question>"),
             ("uv run agent.py".to_owned(), RequestBy::Argument)
+        );
+        assert_eq!(
+            stdin("python3 agent.py \"question\""),
+            ("python3 agent.py".to_owned(), RequestBy::Argument)
         );
         let found = FoundCommand::parse("MODE=plain python3 agent.py", "README.md:1").unwrap();
         assert_eq!(found.environment["MODE"], "plain");

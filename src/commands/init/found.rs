@@ -186,6 +186,8 @@ pub(super) struct Found {
     pub(super) programs: Vec<PackageProgram>,
     /// Commands that texts of the project name, the likeliest first.
     pub(super) commands: Vec<FoundCommand>,
+    /// Commands that start a server, each with its origin.
+    pub(super) servers: Vec<String>,
     /// Projects within this one that have an agent.
     pub(super) parts: Vec<FoundPart>,
     /// Ports that the project names and that a server of this machine listens on.
@@ -242,6 +244,20 @@ impl Found {
         found.look_for_api(project);
         found.look_for_commands(project, environment);
         found.look_for_servers(project).await;
+        if found.api.as_ref().is_none_or(|(_, api)| api.is_none()) {
+            for name in TEXTS {
+                let text = found.text(project, name);
+                if let Some(api) = text.and_then(|text| AgentApi::of_curl(&text)) {
+                    found.api = Some((name, Some(api)));
+                    break;
+                }
+            }
+        }
+        if found.ports.is_empty() && found.api.is_none() {
+            let hint = "it serves: start it, and `selftest init --force` asks it for its API";
+            let servers = found.servers.iter().map(|server| format!("{server}: {hint}"));
+            found.refused.extend(servers);
+        }
         found.look_for_parts(project, environment);
         found.known = known_case(project);
         found.has_rules_for_agents = is_file_within(project, "AGENTS.md");
@@ -293,6 +309,7 @@ impl Found {
             let scripts = STEMS.iter().flat_map(|stem| {
                 ["py", "js", "mjs", "rb", "sh"].map(|end| format!("{stem}.{end}"))
             });
+            let scripts = scripts.filter(|path| is_file_within(project, path));
             all.extend(scripts.filter_map(|path| commands::of_script(&path)));
         }
         let folders = environment.variables.get("PATH").map_or("", String::as_str);
@@ -310,13 +327,17 @@ impl Found {
             if !self.commands.iter().all(|other| other.words != command.words) {
                 continue;
             }
-            let why = if command.is_server {
-                Some("it serves: start it, and `selftest init --force` asks it for its API".into())
-            } else if let Some(built) = self.built_program(&command.words) {
+            if command.is_server {
+                self.servers.push(format!("{}: `{}`", command.origin, command.line));
+                continue;
+            }
+            let why = if let Some(built) = self.built_program(&command.words) {
                 let is_built = |path: &&String| is_file_within(project, path);
                 let path = built.iter().find(is_built).cloned();
                 let arguments = commands::arguments_of_cargo_run(&command.words);
-                command.words.splice(.., path.iter().map(|path| format!("./{path}")).chain(arguments));
+                command
+                    .words
+                    .splice(.., path.iter().map(|path| format!("./{path}")).chain(arguments));
                 let build = || "build it first: in the sandbox nothing is compiled".to_owned();
                 path.is_none().then(build)
             } else {
@@ -325,9 +346,8 @@ impl Found {
                 let missing = command.files().find(is_missing);
                 let not_there = missing.map(|path| format!("there is no {path} here"));
                 let program = &command.words[0];
-                not_there.or_else(|| {
-                    (!is_there(program)).then(|| format!("{program} is not on PATH"))
-                })
+                not_there
+                    .or_else(|| (!is_there(program)).then(|| format!("{program} is not on PATH")))
             };
             match why {
                 None => self.commands.push(command),

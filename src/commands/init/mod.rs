@@ -437,10 +437,16 @@ mod tests {
     #[test]
     fn lines_of_a_log_are_told_from_those_of_an_answer() {
         for (answer, line) in [
-            ("[2026-11-28 10:00:00][INFO]: working\nAt 9.", Some("[2026-11-28 10:00:00][INFO]: working")),
+            (
+                "[2026-11-28 10:00:00][INFO]: working\nAt 9.",
+                Some("[2026-11-28 10:00:00][INFO]: working"),
+            ),
             ("INFO:root:started\n\nAt 9.", Some("INFO:root:started")),
             ("2026/11/28 10:00:00 started\nAt 9.", Some("2026/11/28 10:00:00 started")),
-            ("> Entering new AgentExecutor chain...\nAt 9.", Some("> Entering new AgentExecutor chain...")),
+            (
+                "> Entering new AgentExecutor chain...\nAt 9.",
+                Some("> Entering new AgentExecutor chain..."),
+            ),
             ("Open:\n- 2026-11-28: 9 to 5\n- later: closed", None),
             ("1. INFO is a level\n2. so is WARN", None),
             ("2026-11-28", None),

@@ -201,12 +201,7 @@ fn api_section(api: &AgentApi) -> String {
         elsewhere = elsewhere.unwrap_or_default(),
         base = json!(api.base_url),
     );
-    let mut body = serde_json::Map::new();
-    body.insert(api.prompt_field.clone(), json!("{prompt}"));
-    if let ApiWay::Ask { session_field: Some(field) } = api.way {
-        body.insert(field.to_owned(), json!("{session_id}"));
-    }
-    let call = json!({ "method": "POST", "path": api.path, "body": body });
+    let call = json!({ "method": "POST", "path": api.path, "body": api.body() });
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-".contains(c);
     let output = match &api.output {
         plain if plain.starts_with('/') && plain.chars().all(is_plain) => plain.clone(),
@@ -216,6 +211,7 @@ fn api_section(api: &AgentApi) -> String {
         ApiWay::Ask { session_field } => {
             let sessions = match session_field {
                 Some(_) => "",
+                None if api.sends_turns() => "",
                 None => {
                     "    # For cases with replies, add {session_id} or {messages} to the body\n"
                 }

@@ -6,8 +6,11 @@ use selftest_text::one_line;
 use serde_json::{Map, Value};
 
 /// Names of the field for the prompt, the likeliest first.
-const PROMPTS: [&str; 8] =
-    ["prompt", "message", "query", "question", "input", "text", "instruction", "content"];
+const PROMPTS: [&str; 9] =
+    ["prompt", "message", "query", "question", "input", "text", "instruction", "content", MESSAGES];
+
+/// The field for all turns of a conversation.
+const MESSAGES: &str = "messages";
 
 const IDS: [&str; 5] = ["task_id", "id", "job_id", "run_id", "taskId"];
 
@@ -39,6 +42,8 @@ pub(super) struct AgentApi {
     /// The path that takes the prompt by POST.
     pub(super) path: String,
     pub(super) prompt_field: String,
+    /// What the body of an example holds besides, such as a user.
+    pub(super) others: Map<String, Value>,
     /// JSON Pointer to the output in the answer, as far as the description says; empty for the whole
     /// answer.
     pub(super) output: String,
@@ -86,6 +91,52 @@ impl AgentApi {
             .or_else(|| calls.iter().find_map(|call| call.asked(document, false)))
     }
 
+    /// Reads the call from the first example of a text that sends a request to this machine by
+    /// `curl`.
+    pub(super) fn of_curl(text: &str) -> Option<Self> {
+        let lines: Vec<&str> = text.lines().collect();
+        let is_call =
+            |line: &str| line.trim_start_matches([' ', '\t', '$', '>', '`']).starts_with("curl ");
+        let starts = (0..lines.len()).filter(|at| is_call(lines[*at])).take(MAX_CALLS);
+        starts.filter_map(|at| command_at(&lines[at..])).find_map(|words| Self::of_call(&words))
+    }
+
+    fn of_call(words: &[String]) -> Option<Self> {
+        let data = words.windows(2).find(|two| DATA_FLAGS.contains(&two[0].as_str()))?;
+        let mut others = serde_json::from_str::<Map<String, Value>>(&data[1]).ok()?;
+        let (base_url, path) = words.iter().find_map(|word| address_here(word))?;
+        let holds_prompt = |name: &&&str| match others.get(**name) {
+            Some(Value::String(_)) => **name != MESSAGES,
+            Some(Value::Array(_)) => **name == MESSAGES,
+            _ => false,
+        };
+        let prompt_field = (*PROMPTS.iter().find(holds_prompt)?).to_owned();
+        let session_field = SESSIONS.into_iter().find(|name| others.contains_key(*name));
+        for name in session_field.iter().copied().chain([prompt_field.as_str()]) {
+            others.remove(name);
+        }
+        let way = ApiWay::Ask { session_field };
+        // An example seldom shows the response.
+        let output = format!("/{}", OUTPUTS[0]);
+        Some(Self { base_url, elsewhere: None, path, prompt_field, others, output, way })
+    }
+
+    /// Whether each call sends all turns of the conversation.
+    pub(super) fn sends_turns(&self) -> bool {
+        self.prompt_field == MESSAGES
+    }
+
+    /// The body of the call, with placeholders.
+    pub(super) fn body(&self) -> Map<String, Value> {
+        let mut body = self.others.clone();
+        let prompt = if self.sends_turns() { "{messages}" } else { "{prompt}" };
+        body.insert(self.prompt_field.clone(), Value::from(prompt));
+        if let ApiWay::Ask { session_field: Some(field) } = self.way {
+            body.insert(field.to_owned(), Value::from("{session_id}"));
+        }
+        body
+    }
+
     /// Describes the call: `answers by POST /chat`.
     pub(super) fn describe(&self) -> String {
         let what = match self.way {
@@ -94,6 +145,44 @@ impl AgentApi {
         };
         format!("{what} by POST {}", self.path)
     }
+}
+
+/// Flags of `curl` before the body of a request.
+const DATA_FLAGS: [&str; 5] = ["-d", "--data", "--data-raw", "--data-binary", "--json"];
+
+/// Most examples of a text that are looked at, and most lines of one.
+const MAX_CALLS: usize = 50;
+const MAX_CALL_LINES: usize = 30;
+
+/// Returns the words of the command that starts on the first line; a quoted body may end lines
+/// below.
+fn command_at(lines: &[&str]) -> Option<Vec<String>> {
+    let mut command = String::new();
+    for line in lines.iter().take(MAX_CALL_LINES) {
+        command += line.trim_start_matches(['$', '>', '`']).trim_end_matches('`');
+        if let Some(before) = command.strip_suffix('\\') {
+            command = format!("{before} ");
+            continue;
+        }
+        if let Some(words) = shlex::split(&command) {
+            return Some(words);
+        }
+        command.push('\n');
+    }
+    None
+}
+
+/// Returns the address and the path of a URL of this machine.
+fn address_here(word: &str) -> Option<(String, String)> {
+    let rest = word.strip_prefix("http://").unwrap_or(word);
+    let (host, path) = rest.split_once('/')?;
+    let name = host.split(':').next().unwrap_or_default();
+    let is_here = ["localhost", "127.0.0.1", "0.0.0.0"].contains(&name);
+    let path = format!("/{path}");
+    let is_host = host.chars().all(|c| c.is_ascii_alphanumeric() || ".:".contains(c));
+    let host = host.replace("0.0.0.0", "127.0.0.1");
+    (is_here && is_host && is_plain(&path) && !path.contains('{'))
+        .then(|| (format!("http://{host}"), path))
 }
 
 /// A call that takes a prompt.
@@ -106,7 +195,8 @@ struct PromptCall<'a> {
 
 impl PromptCall<'_> {
     fn polled(&self, document: &Value, paths: &Map<String, Value>) -> Option<AgentApi> {
-        let (path, item) = poll_item(paths, self.path)?;
+        // A task has one prompt.
+        let (path, item) = poll_item(paths, self.path).filter(|_| self.prompt_field != MESSAGES)?;
         let (submitted, polled) = (answer(document, self.post), answer(document, item.get("get")?));
         let first = |schema: Option<&Value>, names: &[&'static str]| {
             first_field(document, schema, names).unwrap_or(names[0]).to_owned()
@@ -137,6 +227,7 @@ impl PromptCall<'_> {
             elsewhere,
             path: self.path.to_owned(),
             prompt_field: self.prompt_field.to_owned(),
+            others: Map::new(),
             output: format!("/{output}"),
             way,
         }
@@ -288,6 +379,30 @@ mod tests {
         let api = AgentApi::of(&document).unwrap();
         assert_eq!((&*api.path, &*api.output), ("/echo", "/output"));
         assert_eq!(api.way, ApiWay::Ask { session_field: None });
+    }
+
+    #[test]
+    fn a_call_is_read_from_an_example() {
+        let readme = "Try it:\n\n```sh\n$ curl http://localhost:3000/health\n\
+                      curl -s -X POST http://localhost:3000/v1/ask \\\n  \
+                      -H 'content-type: application/json' \\\n  \
+                      -d '{\n  \"user\": \"demo\", \"question\": \"When?\",\n  \
+                      \"thread_id\": \"1\"\n}'\n```\n";
+        let api = AgentApi::of_curl(readme).unwrap();
+        assert_eq!((&*api.base_url, &*api.path), ("http://localhost:3000", "/v1/ask"));
+        let body = json!({"user": "demo", "question": "{prompt}", "thread_id": "{session_id}"});
+        assert_eq!(Value::Object(api.body()), body);
+        let turns = "`curl 0.0.0.0:80/c --json '{\"messages\": [{\"role\": \"user\"}]}'`";
+        let api = AgentApi::of_curl(turns).unwrap();
+        assert_eq!(Value::Object(api.body()), json!({"messages": "{messages}"}));
+        for other in [
+            "curl https://api.example.org/chat -d '{\"message\": \"hi\"}'",
+            "curl http://localhost:3000/chat -d 'message=hi'",
+            "curl http://localhost:3000/ships -d '{\"name\": \"Ferry\"}'",
+            "curl http://localhost:3000/chat -d '{\"message\"",
+        ] {
+            assert_eq!(AgentApi::of_curl(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -134,18 +134,28 @@ impl SeenAnswer {
         Self::read(raw, raw, decoding)
     }
 
-    /// Sees what a program printed as its answer, unless it speaks a protocol in place of it.
+    /// Sees what a program printed as its answer, unless it speaks a protocol or reports an error in
+    /// place of it.
     pub(in crate::sut) fn printed(text: &str, decoding: &[TextChange]) -> Self {
         let text = text.trim();
-        let is_call = |value: &Value| value.get("jsonrpc").is_some_and(Value::is_string);
-        let speaks_rpc = text.starts_with('{')
-            && read_documents(text).is_some_and(|all| !all.is_empty() && all.iter().all(is_call));
-        if speaks_rpc {
-            return Self::Missing(
-                "it speaks JSON-RPC, as a server of tools (MCP) or for editors does".to_owned(),
-            );
+        let start = || selftest_text::one_line(text, MAX_START);
+        if text.starts_with(TRACEBACK) {
+            let last = text.lines().last().unwrap_or_default();
+            let last = selftest_text::one_line(last, MAX_START);
+            return Self::Failed(format!("it printed a traceback that ends in: {last}"));
         }
-        Self::of(text, decoding)
+        // Other JSON may be the answer itself.
+        let documents = text.starts_with('{').then(|| read_documents(text)).flatten();
+        let is_call = |value: &Value| value.get("jsonrpc").is_some_and(Value::is_string);
+        match documents.as_deref() {
+            Some(all) if !all.is_empty() && all.iter().all(is_call) => Self::Missing(
+                "it speaks JSON-RPC, as a server of tools (MCP) or for editors does".to_owned(),
+            ),
+            Some([one]) if is_nothing_but_an_error(one) => {
+                Self::Failed(format!("the program reports an error: {}", start()))
+            }
+            _ => Self::of(text, decoding),
+        }
     }
 
     fn read(text: &str, raw: &str, decoding: &[TextChange]) -> Self {
@@ -282,6 +292,21 @@ pub fn read_documents(text: &str) -> Option<Vec<Value>> {
         at += length;
     }
     (!is_broken).then_some(documents)
+}
+
+/// How Python starts to report an exception.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// Members of objects that report an error.
+const OF_ERRORS: [&str; 14] = [
+    "error", "errors", "message", "code", "status", "type", "detail", "details", "success", "ok",
+    "is_error", "request_id", "timestamp", "param",
+];
+
+/// Returns true if an object reports an error, and has no other member that may be an answer.
+fn is_nothing_but_an_error(object: &Value) -> bool {
+    let is_known = |name: &String| OF_ERRORS.contains(&name.as_str());
+    object.as_object().is_some_and(|members| members.keys().all(is_known)) && reports_error(object)
 }
 
 /// Returns true if an object that a program printed, or a server sent, says that it failed.
@@ -429,7 +454,21 @@ mod tests {
         for text in [message.to_owned(), format!("{message}\n{message}\n")] {
             assert!(matches!(SeenAnswer::printed(&text, &[]), SeenAnswer::Missing(_)), "{text}");
         }
-        for text in [format!("Send {message}"), r#"{"answer": 1}"#.to_owned()] {
+        for text in [
+            r#"{"error": {"message": "rate limited"}, "request_id": "1"}"#,
+            r#"{"success": false, "message": "busy"}"#,
+            "Traceback (most recent call last):\n  File \"a.py\"\nValueError: x",
+        ] {
+            assert!(matches!(SeenAnswer::printed(text, &[]), SeenAnswer::Failed(_)), "{text}");
+        }
+        let example = "Send this:\n{\"error\": \"x\"}";
+        for text in [
+            format!("Send {message}"),
+            example.to_owned(),
+            r#"{"answer": 1}"#.to_owned(),
+            r#"{"error": "x", "answer": "At 9."}"#.to_owned(),
+            r#"{"status": "ok"}"#.to_owned(),
+        ] {
             assert_eq!(SeenAnswer::printed(&text, &[]).text(), text);
         }
     }

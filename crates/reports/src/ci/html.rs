@@ -411,16 +411,10 @@ fn repeated_case(run: &CiRunView<'_>, group: &RepeatedCaseView<'_>, trial: HtmlC
         score: wording::score(group.mean),
         against: gate.map(|gate| CaseStanding::of(gate, group.id)),
         why: match group.result() {
-            RepeatedResult::Unscored => {
-                format!("no verdict in {}", plural(group.trials(), "trial"))
+            RepeatedResult::Unscored => group.sentence(),
+            RepeatedResult::Passed | RepeatedResult::Failed | RepeatedResult::Flaky => {
+                format!("{}, {}", plural(group.trials(), "trial"), group.sentence())
             }
-            RepeatedResult::Passed | RepeatedResult::Failed | RepeatedResult::Flaky => format!(
-                "{}, {} passed, {}, 95 % interval {}",
-                plural(group.trials(), "trial"),
-                group.passed_words(),
-                group.rate(),
-                group.interval()
-            ),
         },
         // The fields of a row that only its trials fill are the same as of a removed case.
         ..removed_case(group.id, trial.number)

@@ -193,7 +193,10 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
         };
         return Some(format!("{what}: start it in its mode for a single question{way}"));
     }
-    if is_json && !printed.is_empty() {
+    if is_json && !printed.is_empty() && !printed.starts_with('{') {
+        if printed.contains("{\"type\"") {
+            return Some("it prints other lines beside its JSON: write them to stderr".to_owned());
+        }
         return Some(format!(
             "it prints plain text (`{}`): set sut.command.protocol: text, or print one JSON object \
              per line",
@@ -480,6 +483,7 @@ mod tests {
                 trace(JSON, "Hello, I am an agent.\n", "", None),
                 "it prints plain text (`Hello, I am",
             ),
+            (trace(JSON, "starting{\"type\": \"result\"}", "", None), "beside its JSON"),
             (trace(TEXT, "half", "", Some("exit code 3")), "`half`, which does not count"),
             (trace(TEXT, "", "", None), "prompt_input: argument"),
             (trace(JSON, "", "", None), "it printed nothing"),

@@ -74,6 +74,8 @@ pub(in crate::sut) struct CommandSession {
     read_marks: ReadMarks,
     /// True if a call failed or was dropped, so that the program gets no grace period.
     broken: bool,
+    /// True if the last turn printed nothing and wrote files.
+    has_only_written: bool,
     /// Last, because fields drop in this order and the program has to be stopped before its folders
     /// are removed.
     resources: CaseResources,
@@ -181,6 +183,7 @@ impl CommandSession {
             skill,
             read_marks,
             broken: false,
+            has_only_written: false,
         }
     }
 
@@ -437,7 +440,18 @@ impl CommandSession {
             return Err(self.ended(&format!("the program failed: {how}"), code));
         }
         if answer.is_empty() {
-            return Err(self.failed("the program printed no answer"));
+            let changes = self.files(&[]).await.unwrap_or_default();
+            self.has_only_written = !changes.created.is_empty() || !changes.changed.is_empty();
+            if !self.has_only_written {
+                return Err(self.failed("the program printed no answer"));
+            }
+            // Its files may be all that was asked for, which checks know.
+            let note = "it printed nothing, and wrote files in its copy of the project";
+            return Ok(SutReply {
+                status_rule: Some(answer::EMPTY_ANSWER.to_owned()),
+                notes: vec![note.to_owned()],
+                ..SutReply::new(TaskStatus::Complete, "")
+            });
         }
         let decoded = decode(&answer);
         let seen = match self.setup.speech.output.as_str() {
@@ -517,7 +531,7 @@ impl CommandSession {
     ) -> BoxFuture<'static, SutEvidence> {
         async move {
             let mut hint = None;
-            if self.broken {
+            if self.broken || self.has_only_written {
                 let CaseResources { workspace, scratch, .. } = &self.resources;
                 let (folder, notes) = (scratch.path.clone(), scratch.notes());
                 let files = written_files(workspace.clone(), folder, notes).await;
