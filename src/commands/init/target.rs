@@ -441,7 +441,10 @@ impl Target {
                 );
                 (!is_set).then_some(words).into_iter().collect()
             }
-            Self::Api(api) => vec![format!("start the server before the tests: {}", api.base_url)],
+            Self::Api(api) => vec![format!(
+                "start the server before the tests, also in the workflow: {}",
+                api.base_url
+            )],
             Self::Command(_) | Self::Program(_) | Self::Assistant { .. } => Vec::new(),
         }
     }

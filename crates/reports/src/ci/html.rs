@@ -665,7 +665,7 @@ mod tests {
         assert_eq!(text.matches("<details id=\"case-").count(), 3, "{text}");
         assert_eq!(text.matches("<details class=\"trial\">").count(), 2, "{text}");
         assert!(
-            text.contains("2 trials, 1 of 2 passed, 50 %, 95 % interval 9 % to 91 %"),
+            text.contains("2 trials, 1 of 2 passed (50 %, 95 % interval 9 % to 91 %)"),
             "{text}"
         );
         assert_eq!(text.matches("<span class=\"why\">cause 1</span>").count(), 2, "{text}");
