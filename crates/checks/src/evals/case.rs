@@ -33,6 +33,10 @@ const REFERENCE_KEYS: [&str; 7] = [
 ];
 /// Keys of input files.
 const FILE_KEYS: [&str; 3] = ["files", "input_files", "fixtures"];
+/// Keys of what a prompt is about and does not say itself.
+const MATERIAL_KEYS: [&str; 4] = ["context", "source_text", "input_text", "fixture"];
+/// Demands that are no sentences under these keys may be texts of the answer or names of faults.
+const SENTENCE_ONLY: [&str; 3] = ["forbidden", "failure_modes", "must_avoid"];
 /// Keys of shell lines.
 const SHELL_KEYS: [&str; 5] = ["setup", "cmd", "setup_commands", "teardown", "cleanup"];
 /// Words of a list item that is a sentence rather than one of several answers.
@@ -155,6 +159,12 @@ impl<'a> CaseReader<'a> {
             return;
         }
         let (id, number) = self.id(members, position);
+        if let Some(key) = material(members, &prompt) {
+            let why = format!(
+                "`{key}` is not part of its prompt, and how the agent gets it is not known"
+            );
+            return self.refuse(&id, &why);
+        }
         if found.demands.is_empty()
             && let Some(reference) = &reference
         {
@@ -187,11 +197,6 @@ impl<'a> CaseReader<'a> {
     /// Returns the reference answer. A list of sentences under its key states demands.
     fn reference(&self, members: &Fields<'_>, found: &mut ParsedAssertions) -> Option<String> {
         let (key, value) = members.first(&REFERENCE_KEYS)?;
-        let is_sentence = |value: &Value| {
-            value.as_str().is_some_and(|text| {
-                text.split_whitespace().count() >= MIN_WORDS || !text.is_ascii()
-            })
-        };
         match value {
             Value::Array(items) if items.is_empty() => None,
             Value::Array(items) if items.iter().all(is_sentence) => {
@@ -451,6 +456,13 @@ fn is_text_file(text: &str) -> bool {
     is_path && [".md", ".txt"].iter().any(|end| text.ends_with(end)) && !text.contains("://")
 }
 
+/// Returns true for a text of several words, or of a language that may have no blanks.
+fn is_sentence(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.split_whitespace().count() >= MIN_WORDS || !text.is_ascii())
+}
+
 /// Returns text, or a number as text.
 fn text(value: &Value) -> Option<String> {
     match value {
@@ -586,6 +598,20 @@ fn activations(members: &Fields<'_>, found: &mut ParsedAssertions) {
     }
 }
 
+/// Returns the key of what a prompt is about and does not say itself.
+fn material<'k>(members: &Fields<'_>, prompt: &str) -> Option<&'k str> {
+    MATERIAL_KEYS.into_iter().find(|key| match members.members().get(*key) {
+        // A folder of files is laid, a remark is not.
+        Some(Value::String(_)) if *key == "fixture" => false,
+        Some(Value::String(text)) => {
+            let _ = members.get(key);
+            !text.trim().is_empty() && !prompt.contains(text.trim())
+        }
+        Some(Value::Object(parts)) => !parts.is_empty(),
+        _ => false,
+    })
+}
+
 fn demands(members: &Fields<'_>, found: &mut ParsedAssertions) {
     for key in DEMAND_KEYS {
         let Some(value) = members.get(key) else { continue };
@@ -607,6 +633,19 @@ fn demands(members: &Fields<'_>, found: &mut ParsedAssertions) {
                     let words = format!("The output has the section \"{section}\"");
                     assertion::read(&json!(words), true, found);
                 }
+            }
+            _ if SENTENCE_ONLY.contains(&key) => {
+                found.is_failure = key.starts_with("fail");
+                for item in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
+                    if is_sentence(item) {
+                        assertion::read(item, false, found);
+                    } else {
+                        let shown = format!("{key}: {}", one_line(&item.to_string(), 200));
+                        let why = "whether it is a text of the answer or a fault is not known";
+                        found.demands.push(CaseDemand::unknown(&shown, why));
+                    }
+                }
+                found.is_failure = false;
             }
             _ => {
                 found.is_failure = key.starts_with("fail");

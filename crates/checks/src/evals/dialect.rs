@@ -72,11 +72,21 @@ impl EvalsDialect {
 }
 
 /// Keys of a prompt, most frequent first.
-pub(super) const PROMPT_KEYS: [&str; 7] =
-    ["prompt", "input", "question", "query", "user_request", "brief", "task"];
+pub(super) const PROMPT_KEYS: [&str; 10] = [
+    "prompt",
+    "input",
+    "question",
+    "query",
+    "user_request",
+    "brief",
+    "task",
+    "request",
+    "user_prompt",
+    "user_message",
+];
 
 /// Keys of demands.
-pub(super) const DEMAND_KEYS: [&str; 28] = [
+pub(super) const DEMAND_KEYS: [&str; 36] = [
     "expectations",
     "assertions",
     "checks",
@@ -105,6 +115,14 @@ pub(super) const DEMAND_KEYS: [&str; 28] = [
     "forbidden_behaviors",
     "must_do",
     "must_not_do",
+    "must_avoid",
+    "forbidden",
+    "forbidden_behavior",
+    "failure_conditions",
+    "failure_modes",
+    "banned_behavior",
+    "banned_behaviors",
+    "prohibited_behaviors",
 ];
 /// Keys of the lists of cases in a document.
 pub(super) const LIST_KEYS: [&str; 6] =
@@ -257,6 +275,16 @@ pub(super) fn is_no_skill(name: &str) -> bool {
     )
 }
 
+/// Returns whether a word in the place of a skill says that one should be loaded.
+pub(super) fn loads(value: &Value) -> Option<bool> {
+    match value.as_str()?.to_lowercase().replace(['-', ' '], "_").as_str() {
+        "trigger" | "triggers" | "should_trigger" | "activate" | "activates" => Some(true),
+        "no_trigger" | "not_trigger" | "should_not_trigger" | "no_activate" | "not_activate"
+        | "skip" => Some(false),
+        _ => None,
+    }
+}
+
 /// Returns true if each item is a skill with lists of prompts.
 fn is_group_list(items: &[Value]) -> bool {
     let has_skill = |item: &Value| item.get("skill").or(item.get("skill_name")).is_some();
@@ -285,11 +313,14 @@ fn is_trigger_list(items: &[Value], is_routing: bool) -> bool {
     };
     let is_trigger = |item: &Value| says(item, &["should_trigger"], &Value::is_boolean);
     let is_routed = |item: &Value| says(item, &["expected"], &names_skill);
+    let is_word =
+        |item: &Value| says(item, &["expected", "expect"], &|value| loads(value).is_some());
     // `expected` is also a key of reference answers, and may be one word. A null makes the
     // difference, or the name of the file.
     let has_none = || items.iter().any(|item| item.get("expected").is_some_and(Value::is_null));
     !items.is_empty()
         && (items.iter().all(is_trigger)
+            || items.iter().all(is_word)
             || items.iter().all(is_routed) && (is_routing || has_none())
             || is_routing && items.iter().all(|item| says(item, &SKILL_KEYS, &names_skill))
             || is_routing && items.iter().all(|item| says(item, &TRIGGER_KEYS, &Value::is_boolean)))

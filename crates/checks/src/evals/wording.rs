@@ -11,6 +11,8 @@ pub fn is_negative(key: &str) -> bool {
                 | "never"
                 | "fail"
                 | "fails"
+                | "failure"
+                | "banned"
                 | "forbidden"
                 | "avoid"
                 | "without"

@@ -153,7 +153,9 @@ fn trigger_query_of(query: &Fields<'_>, own: &[String], reader: &mut CaseReader<
     };
     let others: Vec<String> =
         dialect::OTHER_SKILL_KEYS.iter().filter_map(|key| query.get(key)).flat_map(names).collect();
-    let should_trigger = dialect::TRIGGER_KEYS.iter().find_map(|key| query.get(key)?.as_bool());
+    let word = || ["expected", "expect"].iter().find_map(|key| dialect::loads(query.get(key)?));
+    let should_trigger =
+        dialect::TRIGGER_KEYS.iter().find_map(|key| query.get(key)?.as_bool()).or_else(word);
     let expected = dialect::SKILL_KEYS.iter().filter(|_| should_trigger.is_none());
     let Some((key, expected)) =
         expected.clone().find_map(|key| Some((*key, query.get_or_null(key)?)))

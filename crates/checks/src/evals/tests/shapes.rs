@@ -386,3 +386,55 @@ fn rules_of_skill_up_match_patterns_and_no_condition_is_lost() {
         assert!(why.contains(key), "{why}");
     }
 }
+
+#[test]
+fn a_prompt_that_lacks_what_it_is_about_is_refused() {
+    let file = named(
+        "cases.json",
+        &json!({"cases": [
+            {"id": "a", "request": "Is the quay open?", "context": "The quay was measured once.",
+             "expected": ["Says that it is not known"]},
+            {"id": "b", "prompt": "Polish this text.", "source_text": "The ferry leaves.",
+             "assertions": ["Keeps the name of the ferry"]},
+            {"id": "c", "prompt": "Polish the text.", "fixture": {"body": "The ferry leaves."},
+             "assertions": ["Keeps the name of the ferry"]},
+            {"id": "d", "prompt": "Is the quay open?", "context": "",
+             "assertions": ["Says that it is not known"]}]}),
+    );
+    assert_eq!(file.cases.len(), 1, "{file:?}");
+    assert_eq!(file.refused.len(), 3, "{file:?}");
+    for (why, key) in file.refused.iter().zip(["context", "source_text", "fixture"]) {
+        assert!(why.contains(&format!("`{key}` is not part of its prompt")), "{why}");
+    }
+}
+
+#[test]
+fn what_must_not_be_has_many_names() {
+    let file = named(
+        "cases.json",
+        &json!([{"id": "a", "prompt": "Describe the harbour.",
+            "failure_conditions": ["Invents a ferry of its own"],
+            "failure_modes": ["Does not name the quay", "refund"],
+            "banned_behavior": ["Claims to have seen the harbour"],
+            "forbidden": ["Promises a refund to the guest"]}]),
+    );
+    let demands = &file.cases[0].demands;
+    let texts: Vec<&str> = demands.iter().map(|it| it.text.as_str()).collect();
+    let wanted = [
+        "This does not hold: Promises a refund to the guest",
+        "This does not hold: Invents a ferry of its own",
+        "This does not hold: Does not name the quay",
+        "failure_modes: \"refund\"",
+        "This does not hold: Claims to have seen the harbour",
+    ];
+    assert_eq!(texts, wanted, "{file:?}");
+    assert!(matches!(demands[3].decider, DemandDecider::Unknown { .. }), "{file:?}");
+}
+
+#[test]
+fn a_word_may_say_whether_a_prompt_loads_the_skill() {
+    let list = json!([{"id": "a", "expect": "trigger", "prompt": "When?"},
+        {"id": "b", "expect": "no-trigger", "prompt": "Bake"}]);
+    let file = named("prompts.json", &list);
+    assert_eq!(prompts_of(&file), [("When?", true, vec![]), ("Bake", false, vec![])], "{file:?}");
+}
