@@ -94,6 +94,8 @@ mod bad_server;
 mod blame;
 #[cfg(unix)]
 mod faults;
+#[cfg(unix)]
+mod foreign_files;
 mod hostile;
 mod hostile_output;
 

@@ -1,7 +1,6 @@
 //! The gate of a run, from its settings and the file of the baseline.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +15,7 @@ use selftest_harness::gate::anchors::{AnchorSet, anchors_file};
 use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::gate::{BaselineGate, GateMode, RunGate};
 use selftest_harness::run::plan::{PlannedCase, ScenarioDefaults, plan_stored};
+use selftest_text::file::read_bounded_text;
 
 /// Maximum size of a baseline in bytes: far more than ten thousand cases need.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -59,17 +59,10 @@ pub fn read_baseline(path: &Path) -> Result<Option<Baseline>, AppError> {
 fn read_bounded(path: &Path) -> Result<Option<String>, AppError> {
     let shown = path.display();
     let unreadable = |why: &dyn std::fmt::Display| AppError::usage(anyhow!("{shown}: {why}"));
-    match fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(&error)),
-        // Reading a pipe would block before the run starts, without a word.
-        Ok(found) if !found.is_file() => return Err(unreadable(&"it is no file")),
-        Ok(found) if found.len() > MAX_BYTES => {
-            return Err(unreadable(&format!("it has more than {MAX_BYTES} bytes")));
-        }
-        Ok(_) => {}
+    match read_bounded_text(path, MAX_BYTES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        text => text.map(Some).map_err(|error| unreadable(&error)),
     }
-    fs::read_to_string(path).map(Some).map_err(|error| unreadable(&error))
 }
 
 /// Reads the anchors of a baseline, planned to be judged again. Returns none if there is no such

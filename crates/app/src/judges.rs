@@ -26,6 +26,10 @@ use selftest_models::model_settings::ModelEnvironment;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::digest;
+use selftest_text::file::read_bounded;
+
+/// Maximum size of a file of the register, in bytes.
+const MAX_MEASUREMENT: u64 = 16 * 1024 * 1024;
 
 /// Between the names of judges that judge together.
 pub(crate) const TOGETHER: &str = " + ";
@@ -239,7 +243,7 @@ impl MeasuredJudge {
     }
 
     fn read(&self, environment: &ModelEnvironment, set: AnswerSet) -> Option<JudgeMeasurement> {
-        let own = std::fs::read(self.file(environment, set)).ok();
+        let own = read_bounded(&self.file(environment, set), MAX_MEASUREMENT).ok();
         let own = own.and_then(|bytes| serde_json::from_slice::<JudgeMeasurement>(&bytes).ok());
         let shipped = || {
             let all: Vec<JudgeMeasurement> = serde_json::from_str(SHIPPED).unwrap_or_default();
@@ -294,7 +298,7 @@ pub(crate) fn measured_models(environment: &ModelEnvironment) -> HashMap<String,
     let mut measured = HashMap::<String, f64>::new();
     let folder = environment.cache_folder.join(FOLDER);
     for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let known = std::fs::read(file.path()).ok();
+        let known = read_bounded(&file.path(), MAX_MEASUREMENT).ok();
         let known = known.and_then(|bytes| serde_json::from_slice::<JudgeMeasurement>(&bytes).ok());
         let Some(JudgeMeasurement { fitness, .. }) = known else { continue };
         if fitness.set == AnswerSet::Calibration

@@ -25,6 +25,10 @@ use selftest_models::cassette::{CassetteManifest, CassettePlace, RecordedJudge};
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
 use selftest_reports::label_store::LABELS_FOLDER;
+use selftest_text::file::read_bounded;
+
+/// Maximum size of a stored calibration and of stored scores, in bytes.
+const MAX_STORED: u64 = 64 * 1024 * 1024;
 
 impl RunSetup<'_> {
     /// The judges and what labels say of them; what is known of them goes to their names. `seed` and
@@ -211,7 +215,7 @@ pub(crate) fn own_scores(
     fitness: &JudgeFitness,
 ) -> Option<KnownScores> {
     let path = own_scores_path(&project.report_folders(resolved).0);
-    let found = match std::fs::read(&path) {
+    let found = match read_bounded(&path, MAX_STORED) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => Err(error.to_string()),
         Ok(text) => serde_json::from_slice::<OwnScores>(&text).map_err(|error| error.to_string()),
@@ -241,7 +245,7 @@ pub(crate) fn judge_calibration(
     now: &CalibratedJudge,
 ) -> JudgeCalibration {
     let path = calibration_path(&project.report_folders(resolved).0);
-    let Ok(text) = std::fs::read(&path) else { return JudgeCalibration::None };
+    let Ok(text) = read_bounded(&path, MAX_STORED) else { return JudgeCalibration::None };
     let dropped = |why: String| {
         let why = format!("{why}, so that the calibration of the judge is dropped");
         project.notify(&format!(

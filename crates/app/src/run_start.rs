@@ -2,7 +2,6 @@
 //! that tell whether both are the same run.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +23,11 @@ use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::journaled::{CallLog, StoredCall};
 use selftest_reports::read_report;
+use selftest_text::file::read_bounded_text;
 use selftest_text::{digest, one_line};
+
+/// Maximum size of the list of runs, in bytes.
+const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
 /// The start of a run.
 pub enum RunStart {
@@ -210,7 +213,7 @@ impl Resumption {
         // The cases alone are not enough: a run may be killed between its last case and its last
         // report.
         self.cases.len() >= self.recovered.header.cases
-            && fs::read_to_string(markdown_folder.join("index.md"))
+            && read_bounded_text(&markdown_folder.join("index.md"), MAX_INDEX)
                 .is_ok_and(|index| index.contains(self.run_id().as_str()))
             && read_report(&json_folder.join(format!("{}.json", self.run_id())))
                 .is_ok_and(|report| report.complete && report.cases.len() == self.cases.len())

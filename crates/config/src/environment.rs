@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use secrecy::SecretString;
 use super::variables::PREFIX;
 use selftest_models::model_settings::ModelEnvironment;
 use selftest_models::name::ModelName;
+use selftest_text::file::open_regular;
 use selftest_text::redact::known;
 
 /// The process environment.
@@ -172,12 +173,8 @@ fn of_project(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn secrets_of(file: &Path) -> Vec<String> {
-    // Skip pipes and devices, because reading them may block.
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Vec::new();
-    }
     let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
+    let read = open_regular(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
     if read.is_err() {
         return Vec::new();
     }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::name::{ModelContext, ProviderEntry, ProviderModel, REMOTE_CALLS};
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
+use selftest_text::file::read_bounded;
 
 /// The entry in the table of providers.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
@@ -164,7 +165,7 @@ impl CassetteManifest {
             what: format!("{}: {why}", path.display()),
             hint: Some("record again with --record <dir>".to_owned()),
         };
-        let bytes = match read_bounded(&path) {
+        let bytes = match read_bounded(&path, MAX_FILE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|error| failed(error.to_string()))?,
         };
@@ -327,18 +328,6 @@ pub struct Cassette {
     judge: Option<RecordedJudge>,
 }
 
-/// Reads a file of a cassette. A pipe would wait for its other end, and a device need not end.
-fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    let found = path.metadata()?;
-    if !found.is_file() {
-        return Err(std::io::Error::other("it is no file"));
-    }
-    if found.len() > MAX_FILE {
-        return Err(std::io::Error::other(format!("it has more than {MAX_FILE} bytes")));
-    }
-    std::fs::read(path)
-}
-
 impl Cassette {
     /// Reads all recordings of a folder.
     pub fn open(name: &Path, folder: &Path) -> Result<Self, ModelError> {
@@ -361,7 +350,7 @@ impl Cassette {
             }
             // An error and not skipped: a damaged file would look like a request that was never
             // made.
-            let recording = read_bounded(&path)
+            let recording = read_bounded(&path, MAX_FILE)
                 .ok()
                 .and_then(|bytes| serde_json::from_slice::<RecordedCall>(&bytes).ok())
                 .ok_or_else(|| failed(format!("{} is not a recording", path.display())))?;

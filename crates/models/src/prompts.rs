@@ -124,13 +124,8 @@ impl PromptLibrary {
     fn read(&self, name: &str) -> Result<Option<String>, PromptError> {
         let path = self.folder.join(name);
         let unreadable = |why: String| PromptError::Unreadable { path: path.clone(), why };
-        match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.len() > MAX_FILE => {
-                Err(unreadable(format!("it is over {MAX_FILE} bytes")))
-            }
-            Ok(_) => std::fs::read_to_string(&path)
-                .map(Some)
-                .map_err(|error| unreadable(error.to_string())),
+        match selftest_text::file::read_bounded_text(&path, MAX_FILE) {
+            Ok(text) => Ok(Some(text)),
             // Only a missing file falls back to the built-in template.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let built_in = self.built_in.iter().find(|(built_in, _)| *built_in == name);

@@ -5,8 +5,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -19,6 +17,7 @@ use super::document::ReportDocument;
 use super::index::{RunEntry, read_entry};
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::sut::namespace::RunId;
+use selftest_text::file::{open_regular, read_bounded};
 
 /// Maximum size of a report to display, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -100,7 +99,7 @@ impl RunArchive {
 
     /// Reads the head of a report; `None` if the file is not a report.
     pub fn entry(&self, file: &RunFile) -> Option<RunEntry> {
-        read_entry(File::open(&file.path).ok()?)
+        read_entry(open_regular(&file.path).ok()?)
     }
 
     /// Returns the file of a run, if it exists.
@@ -123,7 +122,7 @@ impl RunArchive {
         let others = files.into_iter().filter(|file| Some(&file.run_id) != but_of);
         let newest = others.filter(|file| file.size <= MAX_RECENT_BYTES).take(reports);
         let heads = newest.filter_map(|file| {
-            let text = fs::read(&file.path).ok()?;
+            let text = read_bounded(&file.path, MAX_RECENT_BYTES).ok()?;
             serde_json::from_slice::<Head>(&text).ok()
         });
         heads.flat_map(|head| head.cases).filter_map(|case| case.prompt).collect()
@@ -147,18 +146,13 @@ pub fn older_than(mut files: Vec<RunFile>, run_id: &str) -> Vec<RunFile> {
 
 /// Reads the report at a path.
 pub fn read_report(path: &Path) -> io::Result<ReportDocument> {
-    // Opening a named pipe would block until a writer appears.
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("expected a file"));
-    }
-    if metadata.len() > MAX_BYTES {
-        let limit = MAX_BYTES / (1024 * 1024);
-        return Err(io::Error::other(format!("it is larger than {limit} MB")));
-    }
-    let mut text = Vec::new();
-    // The file may have grown since its size was checked.
-    File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
+    let text = match read_bounded(path, MAX_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            let limit = MAX_BYTES / (1024 * 1024);
+            return Err(io::Error::other(format!("it is larger than {limit} MB")));
+        }
+        text => text?,
+    };
     serde_json::from_slice(&text).map_err(io::Error::other)
 }
 
@@ -265,7 +259,7 @@ fn read(
     file: &RunFile,
     is_missing: impl Fn(&String) -> bool,
 ) -> Result<Option<ReportDocument>, FormerReportError> {
-    let text = fs::read(file.path())?;
+    let text = read_bounded(file.path(), MAX_BYTES)?;
     let keys: ReportCacheKeys = serde_json::from_slice(&text)?;
     if !keys.cases.iter().filter_map(|case| case.cache_key.as_ref()).any(is_missing) {
         return Ok(None);
@@ -275,6 +269,7 @@ fn read(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::sync::Arc;
 
     use super::*;

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use selftest_harness::calibration::labels::{AnswerId, LabelFile};
 use selftest_harness::calibration::{Label, LabelError};
 use selftest_harness::sut::namespace::RunId;
-use selftest_text::file;
+use selftest_text::file::{self, read_bounded_text};
+
+/// Maximum size of the stored labels of a run, in bytes.
+const MAX_STORED: u64 = 64 * 1024 * 1024;
 
 /// Folder of the labels, inside the folder of the JSON reports.
 pub const LABELS_FOLDER: &str = "labels";
@@ -61,7 +64,7 @@ impl LabelStore {
             file: self.file.clone(),
             why: error.to_string(),
         };
-        match std::fs::read_to_string(&self.file) {
+        match read_bounded_text(&self.file, MAX_STORED) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Ok(LabelFile::new(&self.run_id))
             }

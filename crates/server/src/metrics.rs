@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -72,13 +73,14 @@ async fn render_metrics(
         .await?
     };
     text.runs(&runs);
-    text.family("selftest_sessions_graded", "gauge", "Sessions with a grade by rules.");
-    text.sample("selftest_sessions_graded", &[], app.store.graded_sessions().await?);
-    text.family("selftest_model_grades", "gauge", "Grades of sessions by models.");
-    for (model, grades) in app.store.grades_by_model().await? {
-        text.sample("selftest_model_grades", &[("model", &model)], grades);
+    // The counters of this server are needed most while the database is away.
+    let stored = tokio::time::timeout(READ_WITHIN, StoredCounts::read(app)).await;
+    let stored = stored.ok().and_then(Result::ok);
+    text.family("selftest_database_up", "gauge", "1 if the database answers, otherwise 0.");
+    text.sample("selftest_database_up", &[], u8::from(stored.is_some()));
+    if let Some(stored) = stored {
+        text.stored(stored);
     }
-    text.queue(app.queue.counts().await?, app.queue.workers().await?);
     text.skills(&app.skills.counts());
     text.family("selftest_http_requests_total", "counter", "Requests to this server.");
     // Copied, so that no request waits to be counted while the text is written.
@@ -89,6 +91,28 @@ async fn render_metrics(
     }
     let media = "text/plain; version=0.0.4; charset=utf-8";
     Ok(([(CONTENT_TYPE, media)], text.0).into_response())
+}
+
+/// Time limit for the database; Prometheus itself waits for 10 s.
+const READ_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the database counts.
+struct StoredCounts {
+    graded_sessions: u64,
+    grades_by_model: Vec<(String, u64)>,
+    queue: QueueCounts,
+    workers: u64,
+}
+
+impl StoredCounts {
+    async fn read(app: &App) -> Result<Self, Problem> {
+        Ok(Self {
+            graded_sessions: app.store.graded_sessions().await?,
+            grades_by_model: app.store.grades_by_model().await?,
+            queue: app.queue.counts().await?,
+            workers: app.queue.workers().await?,
+        })
+    }
 }
 
 /// Metrics text under construction.
@@ -109,6 +133,16 @@ impl MetricsText {
         let labels =
             if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         self.0.push_str(&format!("{name}{labels} {value}\n"));
+    }
+
+    fn stored(&mut self, stored: StoredCounts) {
+        self.family("selftest_sessions_graded", "gauge", "Sessions with a grade by rules.");
+        self.sample("selftest_sessions_graded", &[], stored.graded_sessions);
+        self.family("selftest_model_grades", "gauge", "Grades of sessions by models.");
+        for (model, grades) in stored.grades_by_model {
+            self.sample("selftest_model_grades", &[("model", &model)], grades);
+        }
+        self.queue(stored.queue, stored.workers);
     }
 
     fn queue(&mut self, counts: QueueCounts, workers: u64) {

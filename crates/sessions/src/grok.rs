@@ -15,6 +15,7 @@ use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientList};
 use super::{SessionReadError, failure};
 use crate::format::{AgentFolders, FormatEntry, HomeRoot};
+use selftest_text::file::read_bounded_text;
 
 /// Name of the file.
 const NAME: &str = "chat_history.jsonl";
@@ -59,9 +60,7 @@ fn describe(path: &Path, feed: &mut SessionFeed<'_>) {
     let name = path.parent().and_then(Path::file_name).unwrap_or_default();
     feed.head.id = selftest_text::one_line(&name.to_string_lossy(), 200);
     let file = path.with_file_name("summary.json");
-    let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| file.len());
-    let text = size.filter(|size| *size <= MAX_SUMMARY);
-    let Some(text) = text.and_then(|_| std::fs::read_to_string(file).ok()) else { return };
+    let Ok(text) = read_bounded_text(&file, MAX_SUMMARY) else { return };
     let about = JsonValue::parse(&text);
     for name in ["/created_at", "/createdAt", "/updated_at", "/updatedAt", "/lastActiveAt"] {
         feed.record_time(Moment::parse(&about.text(name)));

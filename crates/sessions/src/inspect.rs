@@ -1,7 +1,6 @@
 //! Reads Inspect logs: JSON, or `.eval` archives with one file per sample. Each sample is a session
 //! and is read as chat.
 
-use std::fs::File;
 use std::io::{Cursor, Read, Seek};
 
 use ruzstd::decoding::StreamingDecoder;
@@ -12,6 +11,7 @@ use super::source::SessionSource;
 use super::wire::JsonValue;
 use super::{SessionReadError, chat};
 use crate::format::FormatEntry;
+use selftest_text::file::open_regular;
 
 /// First bytes of an archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
@@ -85,7 +85,7 @@ fn is_log(source: &SessionSource) -> bool {
 fn open(source: &SessionSource) -> Result<EvalArchive<'_>, SessionReadError> {
     let input: Box<dyn ArchiveInput + '_> = match source {
         SessionSource::File(path) | SessionSource::DigestedFile(path, _) => {
-            Box::new(File::open(path)?)
+            Box::new(open_regular(path)?)
         }
         SessionSource::Bytes { bytes, .. } => Box::new(Cursor::new(bytes.as_slice())),
         SessionSource::Folder { .. } => {

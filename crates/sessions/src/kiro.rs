@@ -15,6 +15,7 @@ use super::time::Moment;
 use super::wire::{JsonText, JsonValue, LenientFlag, LenientList, LenientObject};
 use super::{SessionReadError, failure};
 use crate::format::{AgentFolders, FormatEntry, HomeRoot, IdSource};
+use selftest_text::file::read_bounded_text;
 
 /// Kinds of lines that identify the format.
 const KINDS: [&str; 3] = ["Prompt", "AssistantMessage", "ToolResults"];
@@ -64,10 +65,11 @@ fn read(source: &SessionSource, feed: &mut SessionFeed<'_>) -> Result<(), Sessio
 /// Takes id, folder and dates from the file beside the session.
 fn describe(path: &Path, feed: &mut SessionFeed<'_>) {
     let file = path.with_extension("json");
-    let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| file.len());
     // A session that was itself exported as `.json` has no file beside it.
-    let text = size.filter(|size| *size <= MAX_DESCRIPTION).filter(|_| file != path);
-    let Some(text) = text.and_then(|_| std::fs::read_to_string(file).ok()) else { return };
+    if file == path {
+        return;
+    }
+    let Ok(text) = read_bounded_text(&file, MAX_DESCRIPTION) else { return };
     let about = JsonValue::parse(&text);
     about.text("/session_id").as_str().clone_into(&mut feed.head.id);
     let folders = [about.text("/cwd"), about.text("/workspacePaths/0")];

@@ -1,6 +1,5 @@
 //! Reads JSON lines one by one. Lines that cannot be parsed are skipped and counted.
 
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -10,6 +9,7 @@ use serde::Deserialize;
 use super::bounded::BoundedStrings;
 use super::feed::ReadNotes;
 use super::repaired::repair;
+use selftest_text::file::open_regular;
 
 /// Maximum bytes of a line. In longer lines, long strings are shortened; lines that still exceed
 /// the limit are skipped. Memory must not grow with an untrusted file.
@@ -168,7 +168,7 @@ impl<'s> JsonLines<'s> {
 
 /// Reads a file with one record. Returns true if it fits into the limit.
 fn read_record(path: &Path, into: &mut Vec<u8>) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     if file.metadata()?.len() > MAX_LINE as u64 {
         return read_shortened(file, into);
     }

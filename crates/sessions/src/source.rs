@@ -18,6 +18,7 @@ use super::stream::JsonStream;
 use super::wire::{Each, LenientObject, each};
 use super::{SessionReadError, compressed, sqlite};
 use crate::wire::{AnyJson, AnyJsonSeed};
+use selftest_text::file::open_regular;
 
 /// Documents up to this size are parsed in memory, larger ones as a stream.
 const MAX_IN_MEMORY: u64 = 32 * 1024 * 1024;
@@ -151,12 +152,12 @@ impl SessionSource {
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
             SessionSource::File(path) => {
-                let file = File::open(path)?;
+                let file = open_regular(path)?;
                 let size = file.metadata()?.len();
                 compressed::open(file, size)?
             }
             SessionSource::DigestedFile(path, digest) => {
-                let file = File::open(path)?;
+                let file = open_regular(path)?;
                 let size = file.metadata()?.len();
                 compressed::open(DigestingReader::new(file, digest.clone()), size)?
             }
@@ -191,7 +192,8 @@ impl SessionSource {
         let (SessionSource::File(path) | SessionSource::DigestedFile(path, _)) = self else {
             return false;
         };
-        let found = File::open(path).and_then(|mut file| compressed::is_compressed_file(&mut file));
+        let found =
+            open_regular(path).and_then(|mut file| compressed::is_compressed_file(&mut file));
         found.unwrap_or_default()
     }
 
@@ -199,7 +201,7 @@ impl SessionSource {
         match self {
             SessionSource::File(path) | SessionSource::DigestedFile(path, _) => {
                 // What a compressed file holds may have any size.
-                let mut file = File::open(path)?;
+                let mut file = open_regular(path)?;
                 let is_compressed = compressed::is_compressed_file(&mut file)?;
                 Ok(if is_compressed { u64::MAX } else { file.metadata()?.len() })
             }
@@ -349,7 +351,7 @@ impl Read for JoinedFiles<'_> {
                     count => return Ok(count),
                 },
                 None => match self.files.next() {
-                    Some(path) => self.current = Some(File::open(path)?),
+                    Some(path) => self.current = Some(open_regular(path)?),
                     None => return Ok(0),
                 },
             }

@@ -2,7 +2,7 @@
 //! Columns vary by version, so only existing ones are queried.
 
 use std::borrow::Cow;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use tokio::runtime::RuntimeFlavor;
 use super::SessionReadError;
 use super::feed::{ReadNotes, SessionFeed};
 use super::source::SessionSource;
+use selftest_text::file::open_regular;
 
 /// Longer fields lose their middle before they leave the database.
 const MAX_FIELD: usize = 2 * 1024 * 1024;
@@ -150,7 +151,7 @@ pub(super) async fn open(
     // Absolute, because SQLite treats names that start with `file:` as URIs.
     let path = path.canonicalize()?;
     let mut header = [0; 20];
-    File::open(&path)?
+    open_regular(&path)?
         .read_exact(&mut header)
         .map_err(|_| unrecognised_error("it is cut off".to_owned()))?;
     // Byte 18 of the header is the file format write version; 2 means WAL.

@@ -7,6 +7,8 @@ use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::file::{checked, without_waiting};
+
 #[cfg(any(test, feature = "simulation"))]
 #[path = "simulated_disk.rs"]
 pub mod simulated_disk;
@@ -102,7 +104,8 @@ impl Disk for SystemDisk {
             // file.
             options.mode(0o600);
         }
-        Ok(Arc::new(options.open(path)?))
+        without_waiting(&mut options);
+        Ok(Arc::new(checked(options.open(path)?)?))
     }
 
     fn is_file(&self, path: &Path) -> io::Result<bool> {

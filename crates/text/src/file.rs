@@ -60,20 +60,78 @@ pub fn remove_if_present(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a file of at most `most` bytes of UTF-8. A larger one is [`io::ErrorKind::FileTooLarge`].
+/// Opens a file that someone else names or may have replaced: a project, a suite, a store. Returns
+/// at once also for a pipe whose other end is missing; that, a device and a folder are errors, and
+/// their message completes `PATH: `.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    without_waiting(&mut options);
+    checked(options.open(path)?)
+}
+
+/// Makes opening a pipe, and reading from it, return at once.
+pub(crate) fn without_waiting(options: &mut fs::OpenOptions) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // A terminal must not become the one that controls this process either.
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+    }
+    #[cfg(not(unix))]
+    let _ = options;
+}
+
+/// Returns a file if it is a regular one. Checked after opening: before it, another could take its
+/// place.
+pub(crate) fn checked(file: File) -> io::Result<File> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    Err(if kind.is_dir() {
+        io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, expected a file")
+    } else {
+        io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, expected a file")
+    })
+}
+
+/// Reads a file that is regular ([`open_regular`]) and has at most `most` bytes. A larger one is
+/// [`io::ErrorKind::FileTooLarge`].
+pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    open_regular(path).and_then(|file| bounded(file, most))
+}
+
+/// Reads a file that is regular ([`open_regular`]) and has at most `most` bytes of UTF-8. A larger
+/// one is [`io::ErrorKind::FileTooLarge`].
 pub fn read_bounded_text(path: &Path, most: u64) -> io::Result<String> {
+    read_bounded(path, most).and_then(decoded)
+}
+
+/// Like [`read_bounded_text`], for a file that the user names on the command line. It may be a pipe,
+/// as in `--from <(command)`, and is waited for.
+pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
     File::open(path).and_then(|file| bounded_text(file, most))
 }
 
 /// Reads at most `most` bytes of UTF-8. A longer text is [`io::ErrorKind::FileTooLarge`].
 pub fn bounded_text(source: impl io::Read, most: u64) -> io::Result<String> {
+    bounded(source, most).and_then(decoded)
+}
+
+fn bounded(source: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    // Before the characters are decoded, since the bound may cut one.
+    // Before characters are decoded, since the bound may cut one.
     if bytes.len() as u64 > most {
         let why = format!("it has more than {most} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
+    Ok(bytes)
+}
+
+fn decoded(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let why = format!("it is not UTF-8 (byte {at}), expected a text");
@@ -109,5 +167,30 @@ mod tests {
         }
         let refused = bounded_text(&b"ab\xff"[..], 3).unwrap_err();
         assert_eq!(refused.to_string(), "it is not UTF-8 (byte 2), expected a text");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        if rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), kind, mode, 0).is_ok() {
+            let refused = read_bounded(&at("pipe"), 9).unwrap_err();
+            assert_eq!(refused.to_string(), "it is a pipe or a device, expected a file");
+        }
+        symlink("/dev/zero", at("device")).unwrap();
+        let refused = read_bounded_text(&at("device"), 9).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        let refused = open_regular(folder.path()).unwrap_err();
+        assert_eq!(refused.to_string(), "it is a folder, expected a file");
+        File::create(at("large")).unwrap().set_len(3 << 30).unwrap();
+        let refused = read_bounded(&at("large"), 9).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+        // A file that the user names may be a device.
+        assert_eq!(read_named_text(Path::new("/dev/null"), 9).unwrap(), "");
     }
 }

@@ -9,7 +9,7 @@ use selftest_grading::grade::reflection::{Reflection, ReflectionScore, parse_ref
 use selftest_grading::report::reflections;
 use selftest_service::grader::reflection::{ReflectionError, ReflectionGrader};
 use selftest_store::{ReflectionQuery, Store};
-use selftest_text::file::{bounded_text, read_bounded_text};
+use selftest_text::file::{bounded_text, read_named_text};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 use serde_json::{Map, Value, json};
@@ -114,7 +114,7 @@ async fn grade(
     let text = if is_stdin {
         bounded_text(std::io::stdin().lock(), MAX_FILE_BYTES)
     } else {
-        read_bounded_text(&project.path(&asked.file), MAX_FILE_BYTES)
+        read_named_text(&project.path(&asked.file), MAX_FILE_BYTES)
     };
     let text = text.map_err(|why| AppError::usage(anyhow!("cannot read {shown}: {why}")))?;
     let documents = parse_reflections(&text)

@@ -3,8 +3,7 @@
 //! `PATH`, asks a local Ollama server for its models; starts nothing. What a manifest holds is a
 //! stranger's.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ use selftest_harness::sut::project::{ProjectFile, read_project_files};
 use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::OllamaServer;
 use selftest_models::{ollama, openai};
+use selftest_text::file::read_bounded;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
@@ -589,15 +589,11 @@ fn read(project: &Path, name: &str) -> Result<Option<String>, ProjectFileError> 
     if !real.starts_with(project) {
         return Err(ProjectFileError::LinkOut);
     }
-    if !real.is_file() {
-        return Err(ProjectFileError::NotFile);
-    }
-    let mut bytes = Vec::new();
-    // One byte more than the limit shows that the file was cut.
-    File::open(&real)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(ProjectFileError::TooLarge);
-    }
+    let bytes = read_bounded(&real, MAX_FILE).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => ProjectFileError::TooLarge,
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => ProjectFileError::NotFile,
+        _ => error.into(),
+    })?;
     String::from_utf8(bytes).map(Some).map_err(|_| ProjectFileError::NotUtf8)
 }
 

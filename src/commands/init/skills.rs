@@ -2,7 +2,7 @@
 //! no cases yet, and first cases for those: prompts at which the skill should be loaded, near misses,
 //! and one task, made by rules from its SKILL.md and those of its siblings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -56,17 +56,20 @@ impl FoundSkills {
             description: &descriptions[at],
             text: &inventory.skills[at].skill.text,
         };
+        let similar = SimilarTexts::new(&descriptions);
+        let tested = with_cases(inventory.skills.iter().map(|skill| &*skill.folder));
         for (at, skill) in inventory.skills.iter().enumerate() {
             let place = match skill.shown.rsplit_once('/') {
                 Some((place, _)) => place,
                 None => ".",
             };
             *found.places.entry(place.to_owned()).or_default() += 1;
-            if !folder::find(&skill.folder).is_empty() {
+            if tested.contains(&*skill.folder) {
                 found.with_cases += 1;
             } else if found.first.len() < MAX_FIRST {
+                let name = |other: usize| &*inventory.skills[other].skill.name;
                 let siblings: Vec<SkillText<'_>> =
-                    (0..inventory.skills.len()).filter(|other| *other != at).map(text).collect();
+                    similar.to(at, MAX_NEAR_MISSES, name).into_iter().map(text).collect();
                 let home =
                     if skill.shown == "." { String::new() } else { format!("{}/", skill.shown) };
                 found.first.push((format!("{home}{CASES}"), first_cases(&text(at), &siblings)));
@@ -99,9 +102,35 @@ impl FoundSkills {
     }
 }
 
+/// Returns the folders below which there are cases.
+fn with_cases<'p>(folders: impl Iterator<Item = &'p Path>) -> HashSet<&'p Path> {
+    let mut places: BTreeMap<&Path, HashSet<&Path>> = BTreeMap::new();
+    for folder in folders {
+        places.entry(folder.parent().unwrap_or(folder)).or_default().insert(folder);
+    }
+    let mut found = HashSet::new();
+    for (place, folders) in places {
+        if folders.len() < MANY {
+            // What else lies beside them may be the whole project.
+            found.extend(folders.into_iter().filter(|folder| !folder::find(folder).is_empty()));
+        } else {
+            // One walk: the start of each looks for ignore files in every folder above.
+            for file in folder::find(place) {
+                found.extend(file.ancestors().find_map(|above| folders.get(above).copied()));
+            }
+        }
+    }
+    found
+}
+
+/// Number of skills in one folder from which on that folder is searched as a whole.
+const MANY: usize = 16;
+
 /// Most prompts of a kind.
 const MAX_TRIGGERS: usize = 3;
 const MAX_NEAR_MISSES: usize = 2;
+/// Most skills with a word at which it still counts for similarity, unless there are no others.
+const MAX_COMPARED: usize = 500;
 
 /// Words before what a skill is for.
 const LEADS: [&str; 8] = [
@@ -129,7 +158,56 @@ pub(super) struct SkillText<'a> {
     pub(super) text: &'a str,
 }
 
-/// The text of an `evals.json`.
+/// Texts by their words, so that the most similar ones are found without comparing each with each.
+struct SimilarTexts {
+    texts: Vec<WordSet>,
+    with_word: HashMap<u64, Vec<usize>>,
+}
+
+impl SimilarTexts {
+    fn new(texts: &[String]) -> Self {
+        let texts: Vec<WordSet> = texts.iter().map(|text| WordSet::from_text(text)).collect();
+        let mut with_word: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, words) in texts.iter().enumerate() {
+            for word in words.hashes() {
+                with_word.entry(*word).or_default().push(at);
+            }
+        }
+        Self { texts, with_word }
+    }
+
+    /// Returns the positions of the texts that are most similar to that at a position, best first, of
+    /// equal ones in order of their names.
+    fn to<'n>(&self, at: usize, most: usize, name: impl Fn(usize) -> &'n str) -> Vec<usize> {
+        let own = &self.texts[at];
+        let mut similar: Vec<usize> = own
+            .hashes()
+            .iter()
+            .flat_map(|word| self.with_word.get(word))
+            // A word that most of them have says nothing, and would compare all with all.
+            .filter(|found| found.len() <= MAX_COMPARED)
+            .flatten()
+            .copied()
+            .collect();
+        similar.sort_unstable();
+        similar.dedup();
+        let few = (0..self.texts.len()).take(MAX_COMPARED);
+        if similar.len() <= most {
+            similar.extend(few);
+            similar.sort_unstable();
+            similar.dedup();
+        }
+        let mut rated: Vec<(f64, usize)> = similar
+            .into_iter()
+            .filter(|other| *other != at)
+            .map(|other| (own.jaccard(&self.texts[other]), other))
+            .collect();
+        rated.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| name(a.1).cmp(name(b.1))));
+        rated.into_iter().take(most).map(|(_, other)| other).collect()
+    }
+}
+
+/// The text of an `evals.json`. The siblings are the most similar ones, best first.
 pub(super) fn first_cases(skill: &SkillText<'_>, siblings: &[SkillText<'_>]) -> String {
     let wanted = triggers(skill);
     let mut cases = vec![task(skill, &wanted[0])];
@@ -216,14 +294,8 @@ fn sentence(phrase: &str) -> String {
 
 /// Requests for the most similar siblings, or about the skill's words without its task.
 fn near_misses(skill: &SkillText<'_>, siblings: &[SkillText<'_>]) -> Vec<String> {
-    let own = WordSet::from_text(skill.description);
-    let mut others: Vec<(f64, &SkillText<'_>)> = siblings
-        .iter()
-        .map(|other| (own.jaccard(&WordSet::from_text(other.description)), other))
-        .collect();
-    others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.name.cmp(b.1.name)));
-    let mut found: Vec<String> =
-        others.iter().take(MAX_NEAR_MISSES).map(|(_, other)| triggers(other).remove(0)).collect();
+    let others = siblings.iter().take(MAX_NEAR_MISSES);
+    let mut found: Vec<String> = others.map(|other| triggers(other).remove(0)).collect();
     let words = skill.name.replace(['-', '_'], " ");
     found.push(format!("What do the words “{words}” mean in everyday English?"));
     found.push(format!("Write one line of a poem about {words}."));

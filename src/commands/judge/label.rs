@@ -13,7 +13,7 @@ use selftest_reports::document::ReportDocument;
 use selftest_reports::label_store::{LabelStore, LabelStoreError};
 use selftest_reports::labelling::{answers, render_sections};
 use selftest_text::escape::terminal;
-use selftest_text::file::{bounded_text, read_bounded_text};
+use selftest_text::file::{bounded_text, read_named_text};
 use selftest_text::wording::plural;
 
 use crate::args::GlobalArgs;
@@ -123,7 +123,7 @@ fn given(project: &Project, from: &Path) -> std::io::Result<String> {
     if from == Path::new(STDIN) {
         bounded_text(std::io::stdin().lock(), MAX_BYTES)
     } else {
-        read_bounded_text(&project.path(from), MAX_BYTES)
+        read_named_text(&project.path(from), MAX_BYTES)
     }
 }
 

@@ -19,7 +19,7 @@ use selftest_app::{AppError, Project};
 use selftest_config::Environment;
 use selftest_models::http::{client_builder, is_loopback, root_cause};
 use selftest_reports::comment::{MARK, marker, render};
-use selftest_text::file::read_bounded_text;
+use selftest_text::file::{read_bounded_text, read_named_text};
 
 /// The run, and the pull request that it is written on.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub(super) async fn execute(args: &CommentArgs, global: &GlobalArgs) -> Result<E
 /// Reads a comment, and the mark in its first line by which a later one replaces it.
 fn read(project: &Project, file: &Path) -> Result<(String, String), AppError> {
     let shown = file.display();
-    let text = read_bounded_text(&project.path(file), MAX_COMMENT)
+    let text = read_named_text(&project.path(file), MAX_COMMENT)
         .map_err(|error| AppError::usage(anyhow!("cannot read the comment {shown}: {error}")))?;
     let mark = text.lines().next().filter(|line| line.starts_with(MARK)).map(str::to_owned);
     let mark = mark.ok_or_else(|| {
@@ -155,12 +155,8 @@ fn from_event(environment: &Environment) -> Result<Option<u64>, AppError> {
         AppError::usage(anyhow!("GITHUB_EVENT_PATH {shown}: {why}"))
             .hint(Some("name the pull request with --number N"))
     };
-    let found = std::fs::metadata(Path::new(path)).map_err(|error| unreadable(&error))?;
     // GITHUB_EVENT_PATH is only an environment variable and may name any file.
-    if found.len() > MAX_EVENT {
-        return Err(unreadable(&format!("more than {MAX_EVENT} bytes")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let text = read_bounded_text(Path::new(path), MAX_EVENT).map_err(|error| unreadable(&error))?;
     let event: Value = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
     // Comments on a pull request arrive as events of an issue with the same number.
     let places = ["/pull_request/number", "/issue/number", "/number"];

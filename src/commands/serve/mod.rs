@@ -3,7 +3,6 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator;
 
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -34,6 +33,10 @@ use selftest_service::jobs::{GradingQueue, GradingWorker};
 use selftest_service::search::SearchIndex;
 use selftest_service::transcripts::TranscriptReader;
 use selftest_store::Store;
+use selftest_text::file::read_named_text;
+
+/// Maximum size of a file with a token, in bytes.
+const MAX_TOKEN: u64 = 64 * 1024;
 
 /// Options of the server.
 #[derive(Debug, Clone, Args)]
@@ -188,7 +191,7 @@ fn token(args: &ServeArgs, project: &Project) -> Result<Option<SecretString>, Ap
         (Some(token), _) => (token.clone(), "--token".to_owned()),
         (None, Some(file)) => {
             let origin = file.display().to_string();
-            let token = fs::read_to_string(project.path(file))
+            let token = read_named_text(&project.path(file), MAX_TOKEN)
                 .map_err(|error| AppError::usage(anyhow!("cannot read {origin}: {error}")))?;
             (token, origin)
         }

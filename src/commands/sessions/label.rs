@@ -24,7 +24,7 @@ use selftest_grading::grade::{
 };
 use selftest_grading::report::outcomes::{render_estimate, render_outcomes};
 use selftest_store::Store;
-use selftest_text::file::read_bounded_text;
+use selftest_text::file::read_named_text;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
@@ -71,7 +71,7 @@ pub(super) async fn from_file(
     store: &Store,
 ) -> Result<Vec<SessionLabel>, AppError> {
     let shown = file.display();
-    let text = read_bounded_text(&project.path(file), session_label::MAX_FILE)
+    let text = read_named_text(&project.path(file), session_label::MAX_FILE)
         .map_err(|error| AppError::usage(anyhow!("cannot read {shown}: {error}")))?;
     // Before it is parsed: tasks and notes of the file are kept in the database.
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());

@@ -1,12 +1,12 @@
 //! `selftest suite check --suggest`: checks proposed by rules for sentences that are left to the judge,
 //! as a diff that a person accepts.
 
-use std::fs;
 use std::path::Path;
 
 use selftest_checks::check::Check;
-use selftest_checks::evals::{DemandDecider, EvalsFile, is_negative};
+use selftest_checks::evals::{DemandDecider, EvalsFile, MAX_BYTES, is_negative};
 use selftest_checks::suggest::suggestion;
+use selftest_text::file::read_bounded_text;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
@@ -33,7 +33,7 @@ pub(super) struct ProposedChecks {
 /// it.
 pub(super) fn propose(path: &Path, file: &EvalsFile) -> ProposedChecks {
     // It was read a moment ago; if it is gone now, nothing is proposed in it.
-    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = read_bounded_text(path, MAX_BYTES as u64).unwrap_or_default();
     let is_json = path.extension().is_some_and(|end| end == "json");
     let demands = file.cases.iter().flat_map(|case| &case.demands);
     let judged = demands.filter(|demand| demand.decider == DemandDecider::Judge);

@@ -24,6 +24,7 @@ fn a_database_that_restarts_below_a_server_loses_nothing() {
     database.stop();
     assert_eq!(site.get("/readyz").problem(503), "the database did not answer within 2 s");
     site.get("/healthz").status(200);
+    assert_eq!(metric(&site, "selftest_database_up"), 0);
     // Submitted executions are retried until the database is back; other requests fail at once.
     let told = [tell(&site), tell(&site)];
     assert_eq!(told, [202, 202]);
@@ -32,6 +33,7 @@ fn a_database_that_restarts_below_a_server_loses_nothing() {
     until("what was accepted is written", || metric(&site, WRITTEN) == 3);
     assert_eq!(metric(&site, REFUSED), 0);
     site.get("/readyz").status(200);
+    assert_eq!(metric(&site, "selftest_database_up"), 1);
     assert_eq!(tell(&site), 202);
     let after: Value = serde_json::from_str(&submit("after").status(201).text()).unwrap();
     assert_eq!(after["loop"], 2, "what was refused was not stored: {after}");

@@ -1,10 +1,11 @@
 //! The branch that skills are compared with, read by `git` without touching the work tree, the index
 //! or a hook.
 
-use std::io::Write as _;
+use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use selftest_config::Environment;
@@ -308,6 +309,33 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Time limit of a git command. Those that are run here read names and a few files.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Returns what was read up to an error.
+fn read_all(source: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A pipe of a killed process ends like that of any other.
+    let _ = source.map(|mut source| source.read_to_end(&mut bytes));
+    bytes
+}
+
+/// Waits for a process. Kills it and returns `None` if it takes longer.
+fn wait_within(child: &mut Child, most: Duration) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > most {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Runs git in a folder and returns its output.
 fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppError> {
     let mut command = Command::new("git");
@@ -330,19 +358,29 @@ fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, AppEr
     let started = command.spawn();
     let mut child =
         started.map_err(|error| AppError::setup(anyhow!("cannot start git: {error}")))?;
-    let stdin = child.stdin.take();
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let first = arguments.first().copied().unwrap_or_default();
     // `cat-file --batch` answers while it reads. If nothing read its output until all input was
     // written, both sides would wait for each other once the pipes (64 KiB on Linux) were full.
-    let output = std::thread::scope(|scope| {
+    let (status, stdout, stderr) = std::thread::scope(|scope| {
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-        child.wait_with_output()
+        let stdout = scope.spawn(move || read_all(stdout));
+        let stderr = scope.spawn(move || read_all(stderr));
+        let status = wait_within(&mut child, PATIENCE);
+        (status, stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default())
     });
-    let output = output.map_err(|error| AppError::setup(anyhow!("git: {error}")))?;
-    if output.status.success() {
-        return Ok(output.stdout);
+    let status = status.map_err(|error| AppError::setup(anyhow!("git: {error}")))?;
+    let Some(status) = status else {
+        let (shown, seconds) = (folder.display(), PATIENCE.as_secs());
+        let error = anyhow!("git {first} in {shown} did not end within {seconds} s");
+        return Err(AppError::usage(error).hint(Some(
+            "git waits for a pipe in the place of one of its files; `git status` shows if it works",
+        )));
+    };
+    if status.success() {
+        return Ok(stdout);
     }
-    let said = terminal(&one_line(&text(&output.stderr), 300), 300);
-    let first = arguments.first().copied().unwrap_or_default();
+    let said = terminal(&one_line(&text(&stderr), 300), 300);
     Err(AppError::usage(anyhow!("git {first} failed: {said}")))
 }
 
@@ -355,6 +393,14 @@ mod tests {
         let done = Command::new("git").args(who).args(arguments).current_dir(folder).output();
         let done = done.unwrap();
         assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_does_not_end_is_killed() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        assert_eq!(wait_within(&mut child, Duration::from_millis(1)).unwrap(), None);
+        assert!(child.try_wait().unwrap().is_some());
     }
 
     fn write(folder: &Path, path: &str, text: &str) {

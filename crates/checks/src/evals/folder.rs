@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::{DIALECTS, EvalsFile, EvalsReadError, FileLocation, FileLookup, MAX_BYTES, read};
-use selftest_text::file::read_bounded_text;
+use selftest_text::file::{open_regular, read_bounded, read_bounded_text};
 use selftest_text::tree::{self, DirEntry};
 
 /// File name of a skill.
@@ -63,8 +63,7 @@ fn is_suite(name: &str, path: &Path) -> bool {
     // A case of skill-up is read with its suite.
     let marked: Vec<_> = DIALECTS.iter().filter(|entry| !entry.marks.is_empty()).collect();
     // Any YAML file may come by here, also a large one of data.
-    let is_small = path.metadata().is_ok_and(|data| data.len() <= MAX_LOOKED_INTO);
-    let Some(bytes) = is_small.then(|| fs::read(path).ok()).flatten() else { return false };
+    let Ok(bytes) = read_bounded(path, MAX_LOOKED_INTO) else { return false };
     let has = |mark: &&str| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
     marked.iter().any(|entry| entry.marks.iter().all(has))
 }
@@ -108,7 +107,7 @@ pub fn read_file(path: &Path) -> Result<EvalsFile, EvalsReadError> {
     let mut bytes = Vec::new();
     // One byte more than allowed, so that the parser notices a file that is too large.
     let limit = MAX_BYTES as u64 + 1;
-    fs::File::open(path).map_err(refuse)?.take(limit).read_to_end(&mut bytes).map_err(refuse)?;
+    open_regular(path).map_err(refuse)?.take(limit).read_to_end(&mut bytes).map_err(refuse)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     read(name, &bytes, &SkillFolder::locate(path))
 }

@@ -1,7 +1,7 @@
 //! Digests of the files that make up a system under test and of the fixtures of cases, used to
 //! detect changes. File contents are only hashed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::sut_settings::SutIdentity;
 use super::{Fixture, FixtureSource};
 use selftest_text::digest;
+use selftest_text::file::open_regular;
 
 /// Maximum number of files and bytes to read. An agent is smaller than that; a data folder may not
 /// be.
@@ -107,7 +108,7 @@ impl IdentityHasher {
             return Err(unreadable(io::Error::other("it is neither a file nor a folder")));
         }
         let mut content = Sha256::new();
-        let mut file = File::open(path).map_err(unreadable)?;
+        let mut file = open_regular(path).map_err(unreadable)?;
         let mut part = vec![0; 64 * 1024];
         while self.bytes <= MAX_BYTES {
             let count = file.read(&mut part).map_err(unreadable)?;

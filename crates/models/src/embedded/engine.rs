@@ -9,7 +9,6 @@
 //! foreign or outdated file is ignored.
 
 use std::fs;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -27,6 +26,7 @@ use crate::{
     ChatReply, ChatRequest, FinishReason, ModelError, ReplyLikelihood, StructuredMode,
     TokenProbability, TokenUsage,
 };
+use selftest_text::file::open_regular;
 
 /// Number of tokens per batch; a cancelled call stops within one batch.
 const BATCH: u32 = 128;
@@ -45,7 +45,7 @@ pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     };
     let unreadable = |error| ModelError::engine(format!("cannot read {name}: {error}"), again());
     let mut magic = Vec::new();
-    let opened = File::open(file).map_err(unreadable)?;
+    let opened = open_regular(file).map_err(unreadable)?;
     let bytes = opened.metadata().map_err(unreadable)?.len();
     opened.take(4).read_to_end(&mut magic).map_err(unreadable)?;
     // Checked here, because llama.cpp's own messages are silenced.
@@ -530,7 +530,8 @@ impl StateCache {
 
     /// Loads the state after exactly this prefix.
     pub(super) fn load(&self, prefix: &[Token]) -> Option<ContextState> {
-        let bytes = fs::read(self.file(prefix)?).ok()?;
+        let mut bytes = Vec::new();
+        open_regular(&self.file(prefix)?).ok()?.read_to_end(&mut bytes).ok()?;
         let rest = bytes.strip_prefix(MAGIC)?;
         let (digest, state) = rest.split_at_checked(DIGEST_BYTES)?;
         // Detects truncated and corrupted files.

@@ -12,7 +12,7 @@ mod pull;
 mod tests;
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -24,6 +24,7 @@ use crate::ModelError;
 use crate::model_settings::ModelEnvironment;
 pub use pull::pull;
 use selftest_text::digest;
+use selftest_text::file::{open_regular, read_bounded};
 
 /// Name of the default model.
 pub const DEFAULT_MODEL: &str = "smollm2-135m";
@@ -449,7 +450,7 @@ fn check_name(name: &str) -> Result<(), ModelError> {
 pub(crate) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
     let shown = file.display().to_string();
     let work = tokio::task::spawn_blocking(move || -> io::Result<String> {
-        let mut input = File::open(file)?;
+        let mut input = open_regular(&file)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 1 << 20];
         loop {
@@ -535,6 +536,9 @@ fn remove_abandoned(folder: &Path) {
 /// Name of the folder in the cache folder.
 const DIGESTS_FOLDER: &str = "digests";
 
+/// Maximum size of the record of a digest, in bytes.
+const MAX_RECORD: u64 = 64 * 1024;
+
 /// Metadata that must be unchanged since the file was digested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct FileStamp {
@@ -581,7 +585,7 @@ pub(crate) async fn cached_sha256(file: &Path, cache: &Path) -> Result<String, M
     // Taken before the file is read: if it changes meanwhile, the record is invalid.
     let stamp = fs::metadata(file).ok().as_ref().and_then(FileStamp::from_metadata);
     let record = record_path(file, cache);
-    let known = fs::read(&record).ok();
+    let known = read_bounded(&record, MAX_RECORD).ok();
     let known = known.and_then(|bytes| serde_json::from_slice::<DigestRecord>(&bytes).ok());
     if let Some(known) = known.filter(|known| Some(&known.stamp) == stamp.as_ref()) {
         return Ok(known.sha256);

@@ -31,6 +31,7 @@ use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::structured::{AskError, AskLimits, ask};
 use selftest_models::{ChatModel, ChatRequest, ReplySchema, SamplingParameters};
 use selftest_store::{ProposalDecision, Store, StoreError};
+use selftest_text::file::read_bounded;
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -395,7 +396,7 @@ fn write_new(file: &Path, text: &str) -> io::Result<bool> {
         }
         // The same text may be left from an earlier attempt.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Ok(fs::read(file)? == text.as_bytes())
+            Ok(read_bounded(file, text.len() as u64).is_ok_and(|found| found == text.as_bytes()))
         }
         Err(error) => Err(error),
     }

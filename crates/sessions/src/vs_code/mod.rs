@@ -27,6 +27,7 @@ use crate::text::Text;
 use crate::time::Moment;
 use crate::wire::{JsonValue, LenientInt};
 use request::ChatRequest;
+use selftest_text::file::read_bounded_text;
 
 /// Maximum bytes of the file that names the folder of a workspace.
 const MAX_WORKSPACE: u64 = 64 * 1024;
@@ -113,8 +114,7 @@ impl DocumentReader for ChatFile {
 /// Returns the folder of the workspace, which a file two folders up names.
 fn workspace_folder(path: &Path) -> Option<String> {
     let file = path.parent()?.parent()?.join("workspace.json");
-    let size = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
-    let text = (size <= MAX_WORKSPACE).then(|| std::fs::read_to_string(file).ok()).flatten()?;
+    let text = read_bounded_text(&file, MAX_WORKSPACE).ok()?;
     let uri = JsonValue::parse(&text).text("/folder");
     let path = uri.strip_prefix("file://").unwrap_or(&uri);
     // Lossy: an escape may be half of a character in a foreign file.

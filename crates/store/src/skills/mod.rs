@@ -230,8 +230,11 @@ impl Store {
         limit: u32,
         after: Option<&Cursor>,
     ) -> Result<ResultPage<SkillExecution>, StoreError> {
-        let query = "SELECT skill_executions.*, frustration FROM skill_executions \
-                     LEFT JOIN skill_signals ON execution_id = id WHERE skill_version_id = $1 \
+        // By name: PostgreSQL refuses a prepared `*` once a migration has added a column.
+        let query = "SELECT id, skill_version_id, user_id, session_id, execution_status, \
+                     user_edited_output, user_sent_thank_you, user_repeated_request, \
+                     frustration, conversation_turns, execution_time_ms, error_message, \
+                     created_at FROM skill_executions LEFT JOIN skill_signals ON execution_id = id WHERE skill_version_id = $1 \
                      AND (CAST($2 AS TEXT) IS NULL OR created_at < $2 \
                      OR (created_at = $2 AND id < $3)) \
                      ORDER BY created_at DESC, id DESC LIMIT $4";

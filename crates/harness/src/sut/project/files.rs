@@ -10,6 +10,7 @@ use super::{ANSWER_KEYS, AnchoredFolder, GENERATED, HiddenFiles, barred_paths, i
 use crate::scenario::ground::SourceFile;
 use selftest_checks::scenario::{NamedFileError, path_error};
 use selftest_models::estimate_tokens;
+use selftest_text::file::open_regular;
 use selftest_text::redact::Redactor;
 use selftest_text::tree::{self, DirEntry};
 
@@ -160,7 +161,7 @@ fn rank(path: &str) -> (u8, usize) {
 fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(String, bool)> {
     // Assumes 3.5 bytes per token.
     let most = most_tokens.saturating_sub(1) as usize * 7 / 2;
-    let file = File::open(path).ok()?;
+    let file = open_regular(path).ok()?;
     let size = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
     // One extra byte shows if the file is longer.
@@ -220,7 +221,7 @@ pub fn read_named_file(
     if !found.is_file() {
         return Err(NamedFileError::Missing);
     }
-    let file = File::open(&found).map_err(|error| unreadable(&error))?;
+    let file = open_regular(&found).map_err(|error| unreadable(&error))?;
     let text = text_of(file, redactor)?;
     let path = below.to_string_lossy().replace('\\', "/");
     Ok(SourceFile { path, text })

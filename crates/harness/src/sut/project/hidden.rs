@@ -5,11 +5,12 @@
 //! reworded answer key under another name is not found.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use selftest_text::digest;
+use selftest_text::file::{open_regular, read_bounded};
 
 use super::GENERATED;
 
@@ -216,7 +217,7 @@ impl AnswerKeyIndex {
                 waiting.extend(entries.map(|entry| entry.path()));
             } else if found.is_file() && (1..=MAX_KEY).contains(&found.len()) {
                 keys.names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
-                if let Ok(bytes) = fs::read(&path) {
+                if let Ok(bytes) = read_bounded(&path, MAX_KEY) {
                     let digests = keys.contents.entry(found.len()).or_default();
                     digests.insert(digest::sha256_hex(&bytes));
                 }
@@ -262,7 +263,8 @@ impl AnswerKeyIndex {
         // Sizes are compared first, so that only candidates are read.
         let Ok(found) = path.symlink_metadata() else { return false };
         self.contents.get(&found.len()).is_some_and(|digests| {
-            fs::read(path).is_ok_and(|bytes| digests.contains(&digest::sha256_hex(&bytes)))
+            read_bounded(path, MAX_KEY)
+                .is_ok_and(|bytes| digests.contains(&digest::sha256_hex(&bytes)))
         })
     }
 }
@@ -323,7 +325,7 @@ fn is_secret(path: &Path, name: &str) -> bool {
 
 fn beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MAX_BEGINNING).read_to_end(&mut bytes).ok()?;
+    open_regular(path).ok()?.take(MAX_BEGINNING).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
