@@ -482,8 +482,7 @@ fn sections<'a>(
             }
         }
         let found = repeated.iter().find(|found| found.id == id);
-        let trials =
-            found.map(|found| format!("{}; this is {}", found.sentence(), case.name()));
+        let trials = found.map(|found| format!("{}; this is {}", found.sentence(), case.name()));
         sections.push(CaseSection {
             heading: if found.is_some() { id.to_owned() } else { case.name().to_owned() },
             case,

@@ -119,7 +119,7 @@ impl CursorRun {
                 let text = event.message.0.unwrap_or_default().content.take_text();
                 self.say(&text, time, feed);
             }
-            "tool_call" => self.tool(event, feed),
+            "tool_call" => self.tool(&event, feed),
             "result" => self.result(event, feed),
             kind => {
                 feed.count_unknown(kind);
@@ -142,7 +142,7 @@ impl CursorRun {
         self.last_text.push_str(if time.is_some() { self.answer.pieces() } else { text });
     }
 
-    fn tool(&mut self, event: CursorEvent<'_>, feed: &mut SessionFeed<'_>) {
+    fn tool(&mut self, event: &CursorEvent<'_>, feed: &mut SessionFeed<'_>) {
         let about = &event.tool_call;
         let Some(key) = about.keys("").into_iter().find(|key| key.ends_with("ToolCall")) else {
             feed.count_unknown("tool_call");
@@ -156,24 +156,23 @@ impl CursorRun {
             if given.is_empty() { is_completed && tool == name } else { id == given }
         });
         // A call is printed when it starts and again when it has ended.
-        let id = match known {
-            Some(at) => self.open[at].0.clone(),
-            None => {
-                self.calls += 1;
-                let id = match given {
-                    "" => format!("call {}", self.calls),
-                    id => selftest_text::one_line(id, 200),
-                };
-                let call = ToolCall {
-                    id: Text::from(id.clone()),
-                    name: Text::from(name.to_owned()),
-                    arguments: about.text(&format!("/{key}/args")),
-                };
-                self.answer.call(call, event.time.0, feed);
-                let open = if given.is_empty() { id.clone() } else { given.to_owned() };
-                self.open.push((open, name.to_owned()));
-                id
-            }
+        let id = if let Some(at) = known {
+            self.open[at].0.clone()
+        } else {
+            self.calls += 1;
+            let id = match given {
+                "" => format!("call {}", self.calls),
+                id => selftest_text::one_line(id, 200),
+            };
+            let call = ToolCall {
+                id: Text::from(id.clone()),
+                name: Text::from(name.to_owned()),
+                arguments: about.text(&format!("/{key}/args")),
+            };
+            self.answer.call(call, event.time.0, feed);
+            let open = if given.is_empty() { id.clone() } else { given.to_owned() };
+            self.open.push((open, name.to_owned()));
+            id
         };
         if is_completed {
             self.open.retain(|(open, _)| *open != id && open != given);

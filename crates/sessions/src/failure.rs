@@ -179,7 +179,7 @@ pub(super) fn is_failure_text(text: &str) -> bool {
     })
 }
 
-/// Parses the exit code that a program puts before the output of a command: AutoGen (`exitcode: 1
+/// Parses the exit code that a program puts before the output of a command: `AutoGen` (`exitcode: 1
 /// (execution failed)`), mini-swe-agent (`<returncode>1</returncode>`) and Codex (`Exit code: 1` and
 /// the time that the command took).
 fn reported_code(text: &str) -> Option<i64> {

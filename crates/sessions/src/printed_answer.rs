@@ -129,6 +129,7 @@ const MAX_PIECES: usize = 256 * 1024;
 fn add_piece(all: &mut String, piece: &str) {
     all.push_str(piece);
     if all.len() > MAX_PIECES {
-        *all = Text::from(std::mem::take(all)).as_str().to_owned();
+        let bounded = Text::from(std::mem::take(all));
+        bounded.as_str().clone_into(all);
     }
 }

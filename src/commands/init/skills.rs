@@ -183,7 +183,7 @@ impl SimilarTexts {
         let mut similar: Vec<usize> = own
             .hashes()
             .iter()
-            .flat_map(|word| self.with_word.get(word))
+            .filter_map(|word| self.with_word.get(word))
             // A word that most of them have says nothing, and would compare all with all.
             .filter(|found| found.len() <= MAX_COMPARED)
             .flatten()

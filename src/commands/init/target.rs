@@ -377,17 +377,14 @@ impl Target {
             return None;
         }
         let documents = read_documents(came)?;
-        match self {
-            Self::Api(api) => {
-                let output = place::of_pieces(&documents)?;
-                Some(Self::Api(AgentApi { output, ..api.clone() }))
-            }
-            _ => {
-                let mut places = documents.iter().filter_map(place::of_answer);
-                // Several are a stream, whose pieces are no answer.
-                let output = Some(places.next().filter(|_| places.next().is_none())?);
-                Some(Self::Command(FoundCommand { output, ..self.command()? }))
-            }
+        if let Self::Api(api) = self {
+            let output = place::of_pieces(&documents)?;
+            Some(Self::Api(AgentApi { output, ..api.clone() }))
+        } else {
+            let mut places = documents.iter().filter_map(place::of_answer);
+            // Several are a stream, whose pieces are no answer.
+            let output = Some(places.next().filter(|_| places.next().is_none())?);
+            Some(Self::Command(FoundCommand { output, ..self.command()? }))
         }
     }
 

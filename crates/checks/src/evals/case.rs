@@ -109,12 +109,11 @@ impl<'a> CaseReader<'a> {
         let (mut prompt, replies) = prompts(members);
         let mut refused = None;
         if is_text_file(&prompt) {
-            match self.file_text(&prompt) {
-                Some(text) => prompt = text,
-                None => {
-                    let shown = terminal(&prompt, 100);
-                    refused = Some(format!("its prompt is the file `{shown}`, which is not there"));
-                }
+            if let Some(text) = self.file_text(&prompt) {
+                prompt = text;
+            } else {
+                let shown = terminal(&prompt, 100);
+                refused = Some(format!("its prompt is the file `{shown}`, which is not there"));
             }
         }
         let routing = routing(members, &prompt);

@@ -266,7 +266,7 @@ impl FileLookup for SkillFolder {
         }
         let plain = |name: &str| name.to_lowercase().replace(['-', '.'], "_");
         let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-        entries.flat_map(|entries| entries.flatten()).any(|entry| {
+        entries.flat_map(std::iter::Iterator::flatten).any(|entry| {
             let file = entry.file_name().to_string_lossy().into_owned();
             let Some((found, there)) =
                 file.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'))

@@ -299,8 +299,20 @@ const TRACEBACK: &str = "Traceback (most recent call last):";
 
 /// Members of objects that report an error.
 const OF_ERRORS: [&str; 14] = [
-    "error", "errors", "message", "code", "status", "type", "detail", "details", "success", "ok",
-    "is_error", "request_id", "timestamp", "param",
+    "error",
+    "errors",
+    "message",
+    "code",
+    "status",
+    "type",
+    "detail",
+    "details",
+    "success",
+    "ok",
+    "is_error",
+    "request_id",
+    "timestamp",
+    "param",
 ];
 
 /// Returns true if an object reports an error, and has no other member that may be an answer.

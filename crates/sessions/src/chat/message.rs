@@ -176,11 +176,10 @@ impl<'a> ChatMessage<'a> {
             ("system" | "developer" | "_system_prompt", _) => {
                 self.say(EventRole::System, EventOrigin::Harness, feed);
             }
-            // Marks in Kimi's `context.jsonl`.
-            ("_checkpoint" | "_usage", _) => feed.notes.ignored_records += 1,
             ("", _) if self.item.kind.as_str() == "turn_ended" => self.send_end(feed),
             ("", _) if !self.item.kind.is_empty() => self.send_item(feed),
-            ("", _) => feed.notes.ignored_records += 1,
+            // Marks in Kimi's `context.jsonl`, and records without a kind.
+            ("_checkpoint" | "_usage" | "", _) => feed.notes.ignored_records += 1,
             // A group of agents with their names in the role.
             (_, MessagePosition::FirstOfHistory) => {
                 self.say(EventRole::User, EventOrigin::Human, feed);

@@ -120,8 +120,9 @@ impl GooseRun {
         match message.role.as_str() {
             // Results come in messages of the user's.
             "user" if content.has_results() => content.each_step(|step| {
-                let results = std::mem::take(&mut step.results);
-                results.into_iter().for_each(|result| self.answer.result(result));
+                for result in std::mem::take(&mut step.results) {
+                    self.answer.result(result);
+                }
             }),
             "user" => {
                 self.answer.flush(feed);
@@ -139,10 +140,12 @@ impl GooseRun {
                 content.each_step(|step| {
                     self.answer.think_piece(&step.thinking, time, feed);
                     self.answer.say_piece(&step.text, time, feed);
-                    let calls = std::mem::take(&mut step.calls);
-                    calls.into_iter().for_each(|call| self.answer.call(call, time, feed));
-                    let results = std::mem::take(&mut step.results);
-                    results.into_iter().for_each(|result| self.answer.result(result));
+                    for call in std::mem::take(&mut step.calls) {
+                        self.answer.call(call, time, feed);
+                    }
+                    for result in std::mem::take(&mut step.results) {
+                        self.answer.result(result);
+                    }
                 });
             }
             role => {

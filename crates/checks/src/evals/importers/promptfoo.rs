@@ -375,8 +375,10 @@ impl PromptfooTests<'_> {
             // The test comes last and overrides the defaults.
             values.extend(members.iter().map(|(name, value)| (name.as_str(), value)));
         }
-        let options =
-            [Some(test.members()), self.defaults.as_ref().map(|defaults| defaults.members())];
+        let options = [
+            Some(test.members()),
+            self.defaults.as_ref().map(super::super::source::Fields::members),
+        ];
         let is_whole = options.into_iter().flatten().any(|it| {
             it.get("options").is_some_and(|options| options["disableVarExpansion"] == true)
         });

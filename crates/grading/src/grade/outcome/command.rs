@@ -543,10 +543,10 @@ fn check_kind(words: &[Cow<'_, str>]) -> Option<ShellCheckKind> {
         }
     };
     match program {
-        "pytest" | "py.test" => Some(Tests),
-        "tox" | "nox" | "nosetests" | "nose2" | "trial" | "jest" | "mocha" | "ava" | "jasmine"
-        | "rspec" | "phpunit" | "pest" | "ctest" | "bats" | "prove" | "runtests.py" | "behave"
-        | "cucumber" | "busted" | "gotestsum" | "ginkgo" | "robot" => Some(Tests),
+        "pytest" | "py.test" | "tox" | "nox" | "nosetests" | "nose2" | "trial" | "jest"
+        | "mocha" | "ava" | "jasmine" | "rspec" | "phpunit" | "pest" | "ctest" | "bats"
+        | "prove" | "runtests.py" | "behave" | "cucumber" | "busted" | "gotestsum" | "ginkgo"
+        | "robot" => Some(Tests),
         "forge" | "hardhat" | "truffle" | "anchor" | "terraform" | "tofu" | "gleam" | "ng"
         | "hatch"
             if verb == "test" =>
