@@ -32,6 +32,12 @@ const EDIT: &str = "edit";
 /// Aider commands whose text is sent to the model.
 const CHAT_COMMANDS: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "];
 
+/// What aider writes for an empty input.
+const BLANK: &str = "<blank>";
+
+/// Start of the second line of the token counts, which has no prefix.
+const COST_START: &str = "Cost: $";
+
 /// Prefixes of the messages that aider prints when it cannot parse an edit.
 const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Malformed response"];
 
@@ -129,6 +135,10 @@ struct AiderRun {
     is_fenced: bool,
     /// The last complete answer. It is held back because its token counts and edits follow it.
     answer: Option<PendingAnswer>,
+    /// Set if the last line is the first one of token counts.
+    is_counting: bool,
+    /// What the last chat command asked. Some versions write it again on its own.
+    asked: String,
 }
 
 #[derive(Default)]
@@ -148,16 +158,23 @@ impl AiderRun {
             self.is_fenced = false;
         }
         let typed = line.strip_prefix("#### ").or((line == "####").then_some(""));
+        let was_counting = std::mem::take(&mut self.is_counting);
         let (voice, words) = match (typed, said) {
             // A fenced file may contain any prefix.
             _ if self.is_fenced => (LineSpeaker::Model, line),
+            _ if was_counting && line.starts_with(COST_START) => {
+                feed.head.add_stated_cost(parse_cost(&format!(" {line}")));
+                return;
+            }
             (Some(words), _) => (LineSpeaker::User, words.trim_end()),
             (_, Some(words)) => (LineSpeaker::Program, words.trim_end()),
             // Blank lines carry no prefix and belong to the current speaker.
             _ if line.trim().is_empty() => (self.voice, ""),
             _ => (LineSpeaker::Model, line),
         };
-        if voice != self.voice {
+        // Every line of an input has the prefix, so that a blank line without it ends the input.
+        let is_past_input = self.voice == LineSpeaker::User && typed.is_none();
+        if voice != self.voice || is_past_input {
             self.end_turn(feed);
             self.voice = voice;
         }
@@ -200,6 +217,7 @@ impl AiderRun {
         }
         let answer = self.answer.get_or_insert_default();
         if let Some(counts) = words.strip_prefix("Tokens: ") {
+            self.is_counting = true;
             answer.usage = parse_usage(counts);
             feed.head.add_stated_cost(parse_cost(counts));
             return true;
@@ -242,6 +260,13 @@ impl AiderRun {
             }
             LineSpeaker::User => {
                 self.send_answer(feed);
+                if words.is_empty() || words == BLANK {
+                    return;
+                }
+                let last_asked = std::mem::take(&mut self.asked);
+                if words == last_asked {
+                    return;
+                }
                 // These only choose the mode in which the text after them is sent to the model.
                 let asked = CHAT_COMMANDS.iter().find_map(|command| words.strip_prefix(command));
                 let is_command = is_command(words);
@@ -250,6 +275,7 @@ impl AiderRun {
                     None if is_command => EventOrigin::Harness,
                     _ => EventOrigin::Human,
                 };
+                asked.unwrap_or_default().trim().clone_into(&mut self.asked);
                 send_text(EventRole::User, origin, asked.unwrap_or(words), feed);
             }
         }
@@ -354,7 +380,9 @@ fn parse_usage(counts: &str) -> Option<TokenCounts> {
 fn parse_cost(counts: &str) -> Option<f64> {
     let (_, cost) = counts.split_once(" Cost: $")?;
     // Not the cost of the session after it: costs are added up, and it repeats earlier ones.
-    cost.split_once(" message").and_then(|(cost, _)| cost.replace(',', "").parse().ok())
+    // Older versions say `request`.
+    let (cost, _) = cost.split_once(" message").or_else(|| cost.split_once(" request"))?;
+    cost.replace(',', "").parse().ok()
 }
 
 /// Parses `345`, `1,234`, `2.3k` or `1.2M`.
@@ -474,6 +502,34 @@ Well, ```
         let marks: Vec<_> = sessions[1].events.iter().map(|event| event.mark).collect();
         assert_eq!(marks, [None, None, Some(EventMark::Interrupted)]);
         assert_ne!(sessions[1].head.id, head.id);
+    }
+
+    #[test]
+    fn an_input_ends_at_a_blank_line() {
+        let words = "# aider chat started at 2024-08-21 21:41:00\n\n#### /clear  \n\n\
+            #### /ask is it done?  \n\n####  is it done?  \n\nYes.\n\n\
+            > Tokens: 10.0k sent, 265 received.\nCost: $0.03 message, $0.06 session.  \n\
+            >  \n> ^C again to exit  \n\n#### <blank>  \n\n#### Round it.  \n####   \n\
+            #### To cents.  \n";
+        let mut collector = SessionCollector::default();
+        read(&SessionSource::bytes(".aider.chat.history.md", words), &mut collector).unwrap();
+        let session = collector.into_sessions().remove(0);
+        let said: Vec<_> =
+            session.events.iter().map(|event| (event.origin, event.text.as_str())).collect();
+        assert_eq!(
+            said,
+            [
+                (EventOrigin::Harness, "/clear"),
+                (EventOrigin::Human, "is it done?"),
+                (EventOrigin::Agent, "Yes."),
+                // The answer was done, so that nothing was interrupted.
+                (EventOrigin::Harness, "^C again to exit"),
+                (EventOrigin::Human, "Round it.\n\nTo cents."),
+            ]
+        );
+        assert_eq!(session.events[2].usage.unwrap().output, 265);
+        assert_eq!(session.head.stated_cost, Some(0.03));
+        assert_eq!(parse_cost("1 sent. Cost: $1,000.05 request, $2.00 session."), Some(1000.05));
     }
 
     #[test]

@@ -138,7 +138,8 @@ impl StoryReader {
             }
             StoryPlace::Tool if trimmed.ends_with("</tool-use>") => self.end_block(),
             StoryPlace::Thought if trimmed.ends_with("</think>") => {
-                self.keep(trimmed.trim_end_matches("</think>"));
+                let last = trimmed.trim_end_matches("</think>");
+                self.keep(last.strip_suffix("</details>").unwrap_or(last));
                 self.end_block();
             }
             _ => self.keep(line),
@@ -400,8 +401,7 @@ _**Agent (not a message)**_
 _**Agent (claude-x 2026-04-29 20:05:10Z)**_
 
 <think><details><summary>Thought Process</summary>
-look first
-</details></think>
+look first</details></think>
 
 I look at it.
 
