@@ -419,8 +419,8 @@ fn program(script: &str, protocol: &str, checks: &str, seconds: u32) -> Workspac
 fn a_program_that_writes_files_and_prints_nothing_is_judged_by_its_files() {
     let script = "echo 'opens at 9' > answer.txt";
     for (checks, status, exit, words) in [
-        ("{ file_contains: { path: answer.txt, text: at 9 } }", "passed", 0, ""),
-        ("{ file_created: other.txt }", "failed", 1, "other.txt"),
+        ("[ { file_contains: { path: answer.txt, text: at 9 } } ]", "passed", 0, ""),
+        ("[ { file_created: other.txt } ]", "failed", 1, "other.txt"),
         (NO_APOLOGY, "sut_error", 1, "it wrote `answer.txt`"),
     ] {
         ends(program(script, "text", checks, 10).run(), checks, status, exit, words);
