@@ -22,6 +22,9 @@ const SUCCESS: &str = "exit code 0";
 const RESULT_SHAPE: &str =
     r#"print {"type": "result", "status": "COMPLETE", "output": "the answer"} on one line"#;
 
+/// The start of a message of a `json_lines` program.
+const MESSAGE: &str = "{\"type\"";
+
 /// What to do about JSON that is not valid, or not on one line.
 const ONE_LINE: &str =
     "its JSON is not valid, or not on one line: print each object on a line of its own";
@@ -193,8 +196,8 @@ pub(super) fn hint(trace: &ProgramTrace<'_>) -> Option<String> {
         };
         return Some(format!("{what}: start it in its mode for a single question{way}"));
     }
-    if is_json && !printed.is_empty() && !printed.starts_with('{') {
-        if printed.contains("{\"type\"") {
+    if is_json && !printed.is_empty() && !printed.starts_with(MESSAGE) {
+        if printed.contains(MESSAGE) {
             return Some("it prints other lines beside its JSON: write them to stderr".to_owned());
         }
         return Some(format!(
