@@ -15,7 +15,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     files: "`evals.json`: `evals`, `cases`, `tests`, `test_cases`, `iterations`, a list or one case",
     yaml: Some(crate::yaml::YamlSchema::V1_2),
     carries: "prompts, messages, files, sentences, typed assertions, references, `setup`, skills to load",
-    refuses: "cases without a prompt, paths that leave the skill",
+    refuses: "cases without a prompt, or whose `context` or `source_text` is not in it; paths that leave the skill",
     is_file_name: |name| name == "evals.json",
     marks: &[],
     // Whatever is left.
