@@ -181,6 +181,10 @@ impl<'a> SkillFiles<'a> {
     fn of(home: &'a Path) -> Result<Vec<Fixture>, SkillFolderError> {
         let mut found = Self { home, keys: Vec::new(), files: Vec::new(), count: 0, bytes: 0 };
         found.add_folder(home, Path::new(""), 0)?;
+        // Most skills are one file, and each search looks for ignore files in all folders above.
+        if found.files.is_empty() {
+            return Ok(found.files);
+        }
         // Only now is it known that the folder is small enough to be searched.
         found.keys = folder::find(home);
         let Self { keys, mut files, .. } = found;
