@@ -404,13 +404,12 @@ impl Target {
         }
     }
 
-    /// Whether it can be started at once, without keys that are not there.
+    /// Returns true if it can be started at once, without keys that are missing.
     pub(super) fn can_be_greeted(&self, environment: &Environment) -> bool {
         match self {
-            Self::Command(_) | Self::Program(_) => true,
+            // The address of an API is one of this machine.
+            Self::Command(_) | Self::Program(_) | Self::Api(_) => true,
             Self::Agent(_) => self.needs(environment).is_empty(),
-            // Its address is one of this machine.
-            Self::Api(_) => true,
             Self::Assistant { .. } => false,
         }
     }
