@@ -358,9 +358,11 @@ impl JudgeFitness {
             with_reference: Some(with),
             without_reference: Some(without),
             unfit: general.clone().or_else(|| of(with, "")),
-            unfit_without_reference: general
-                .or(bare)
-                .or_else(|| of(without, " without a reference")),
+            unfit_without_reference: general.or(bare).or_else(|| {
+                // Rules alone are not unfit there: they say nothing, as between bounds.
+                let is_model = self.score_source(false) == ScoreSource::Model;
+                is_model.then(|| of(without, " without a reference")).flatten()
+            }),
             ..self
         }
     }

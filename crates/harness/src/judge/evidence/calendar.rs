@@ -181,7 +181,7 @@ static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
 /// Matches a time in words: a part of an hour, before or after an hour.
 static SPOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?i)\b(?:(half|quarter|[\p{L}-]+|\d{1,2})(?: minutes?)? (past|to) |(halb|viertel nach|viertel vor) )([\p{L}]+|\d{1,2})\b",
+        r"(?i)\b(?:(half|quarter|[a-z]+(?:-[a-z]+)?|\d{1,2})(?: minutes?)? (past|to) |(halb|viertel nach|viertel vor) )(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\d{1,2})\b",
     )
 });
 
@@ -189,6 +189,28 @@ static SPOKEN: LazyLock<Regex> = LazyLock::new(|| {
 static HOUR_WORD: LazyLock<Regex> = LazyLock::new(|| {
     regex(&format!(r"(?i)\s(?:uhr|o['’]clock)\b|(?:\s(?:heures?|horas?)\b)?{PART}"))
 });
+
+/// Parts of the words in [`HOUR_WORD`], of which one is in every match.
+const HOUR_HINTS: [&str; 18] = [
+    "uhr",
+    "clock",
+    "morning",
+    "noon",
+    "evening",
+    "night",
+    "matin",
+    "midi",
+    "soir",
+    "mañana",
+    "tarde",
+    "noche",
+    "morgens",
+    "mittags",
+    "abends",
+    "nachts",
+    "rano",
+    "wieczorem",
+];
 
 /// The parts of the day, as a pattern with the groups `am`, `pm` and `night`.
 const PART: &str = r",?\s(?:(?P<am>in the morning|du matin|de la mañana|morgens|vormittags|rano)|(?P<pm>in the (?:afternoon|evening)|de l['’]après-midi|du soir|de la tarde|nachmittags|abends|po południu|wieczorem)|(?P<night>at night|de la noche|nachts))\b";
@@ -212,10 +234,15 @@ pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
             found.push(narrowed(text, TimeOfDay { range, minutes, is_digits }));
         }
     };
-    for spoken in SPOKEN.captures_iter(text) {
-        let Some(all) = spoken.get(0) else { continue };
-        if let Some(minutes) = spoken_minutes(text, &spoken, all.range()) {
-            add(all.range(), minutes, false);
+    let lower = text.to_lowercase();
+    // Most texts have none of these words, and a search for them costs far less than the patterns.
+    let has_any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if has_any(&[" past ", " to ", "halb ", "viertel "]) {
+        for spoken in SPOKEN.captures_iter(text) {
+            let Some(all) = spoken.get(0) else { continue };
+            if let Some(minutes) = spoken_minutes(text, &spoken, all.range()) {
+                add(all.range(), minutes, false);
+            }
         }
     }
     for clock in CLOCK.captures_iter(text) {
@@ -239,7 +266,7 @@ pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
         let is_open = mark == "uhr";
         add(all.range(), either_half(hours, minutes, is_open), true);
     }
-    for word in HOUR_WORD.captures_iter(text) {
+    for word in HOUR_WORD.captures_iter(if has_any(&HOUR_HINTS) { text } else { "" }) {
         let Some(all) = word.get(0) else { continue };
         let Some((start, hour)) = hour_before(text, all.start()) else { continue };
         // The part of the day is read again, as it is after other times.
@@ -250,7 +277,8 @@ pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
         let is_digits = text[start..].starts_with(|c: char| c.is_ascii_digit());
         add(start..end, either_half(hour, 0, true), is_digits);
     }
-    for named in NAMED_HOUR.captures_iter(text) {
+    let is_named = has_any(&["noon", "midday", "mid", "mitt", "medi", "minuit", "połud", "półno"]);
+    for named in NAMED_HOUR.captures_iter(if is_named { text } else { "" }) {
         let Some(all) = named.get(0) else { continue };
         let minutes = if named.get(1).is_some() { vec![720.0] } else { vec![0.0, 1440.0] };
         add(all.range(), minutes, false);

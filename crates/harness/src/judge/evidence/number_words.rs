@@ -163,8 +163,11 @@ pub(super) fn ordinal(tokens: &[Token]) -> Option<(u32, usize)> {
 }
 
 fn ordinal_word(word: &str) -> Option<u32> {
-    let own = ORDINALS.iter().find(|(_, names)| names.split(' ').any(|name| name == word));
-    let day = own.map(|(day, _)| *day).or_else(|| {
+    static OWN: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
+        let each = ORDINALS.iter();
+        each.flat_map(|(day, names)| names.split(' ').map(move |name| (name, *day))).collect()
+    });
+    let day = OWN.get(word).copied().or_else(|| {
         let endings = ["sten", "ster", "ste", "ten", "ter", "te", "th"];
         endings.iter().find_map(|end| WORD.get(word.strip_suffix(end)?).copied())
     })?;
