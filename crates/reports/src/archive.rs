@@ -305,7 +305,7 @@ mod tests {
     fn what_is_no_report_is_refused_for_a_reason() {
         let folder = tempfile::tempdir().unwrap();
         let why = |path: &Path| read_report(path).unwrap_err().to_string();
-        assert_eq!(why(folder.path()), "expected a file");
+        assert_eq!(why(folder.path()), "it is a folder, expected a file");
         let large = folder.path().join("large.json");
         // A sparse file: it takes no space on the disk.
         File::create(&large).unwrap().set_len(MAX_BYTES + 1).unwrap();
