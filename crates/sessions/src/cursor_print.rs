@@ -151,32 +151,27 @@ impl CursorRun {
         };
         let name = key.trim_end_matches("ToolCall");
         let is_completed = event.subtype.as_str() == "completed";
-        let given = event.call_id.as_str();
+        let given = selftest_text::one_line(&event.call_id, 200);
         let known = self.open.iter().position(|(id, tool)| {
-            if given.is_empty() { is_completed && tool == name } else { id == given }
+            if given.is_empty() { is_completed && tool == name } else { *id == given }
         });
         // A call is printed when it starts and again when it has ended.
         let id = if let Some(at) = known {
             self.open[at].0.clone()
         } else {
             self.calls += 1;
-            let id = match given {
-                "" => format!("call {}", self.calls),
-                id => selftest_text::one_line(id, 200),
-            };
+            let id = if given.is_empty() { format!("call {}", self.calls) } else { given };
             let call = ToolCall {
                 id: Text::from(id.clone()),
                 name: Text::from(name.to_owned()),
                 arguments: about.text(&format!("/{key}/args")),
             };
             self.answer.call(call, event.time.0, feed);
-            let open = if given.is_empty() { id.clone() } else { given.to_owned() };
-            self.open.push((open, name.to_owned()));
+            self.open.push((id.clone(), name.to_owned()));
             id
         };
         if is_completed {
-            self.open.retain(|(open, _)| *open != id && open != given);
-            let id = selftest_text::one_line(&id, 200);
+            self.open.retain(|(open, _)| *open != id);
             self.answer.result(outcome(about, &key, Text::from(id)));
         }
     }

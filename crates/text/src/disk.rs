@@ -104,7 +104,7 @@ impl Disk for SystemDisk {
             // file.
             options.mode(0o600);
         }
-        without_waiting(&mut options);
+        without_waiting(&mut options, true);
         Ok(Arc::new(checked(options.open(path)?)?))
     }
 

@@ -66,21 +66,32 @@ pub fn remove_if_present(path: &Path) -> io::Result<()> {
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
-    without_waiting(&mut options);
+    without_waiting(&mut options, true);
     checked(options.open(path)?)
 }
 
-/// Makes opening a pipe, and reading from it, return at once.
-pub(crate) fn without_waiting(options: &mut fs::OpenOptions) {
+/// Like [`open_regular`], for a file that is no link. The folders on the way may be links.
+pub fn open_unlinked(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    without_waiting(&mut options, false);
+    checked(options.open(path)?)
+}
+
+/// Makes opening a pipe, and reading from it, return at once. Unless it follows links, opening one is
+/// an error, on Unix.
+pub(crate) fn without_waiting(options: &mut fs::OpenOptions, follows_links: bool) {
     #[cfg(unix)]
     {
+        use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt as _;
         // A terminal must not become the one that controls this process either.
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, !follows_links);
         options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
     }
     #[cfg(not(unix))]
-    let _ = options;
+    let _ = (options, follows_links);
 }
 
 /// Returns a file if it is a regular one. Checked after opening: before it, another could take its
@@ -185,6 +196,10 @@ mod tests {
         symlink("/dev/zero", at("device")).unwrap();
         let refused = read_bounded_text(&at("device"), 9).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        fs::write(at("file"), "text").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        assert!(open_regular(&at("link")).is_ok() && open_unlinked(&at("file")).is_ok());
+        assert!(open_unlinked(&at("link")).is_err() && open_unlinked(&at("pipe")).is_err());
         let refused = open_regular(folder.path()).unwrap_err();
         assert_eq!(refused.to_string(), "it is a folder, expected a file");
         File::create(at("large")).unwrap().set_len(3 << 30).unwrap();

@@ -324,7 +324,7 @@ impl Found {
             if first == "python" && !is_there("python") {
                 "python3".clone_into(first);
             }
-            if !self.commands.iter().all(|other| other.words != command.words) {
+            if self.commands.iter().any(|other| other.words == command.words) {
                 continue;
             }
             if command.is_server {

@@ -1,5 +1,5 @@
-//! Dates and times of day, as digits and in words: `5.10.2026`, `01/07/2031`, `3 pm`, `half past
-//! six`, `zehn Uhr abends`, `noon`. Pure.
+//! Dates and times of day in a text, in digits or spelled out: `5.10.2026`, `01/07/2031`, `3 pm`,
+//! `half past six`, `zehn Uhr abends`, `noon`. Pure.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::number_words::{ascii_digits, number_word};
 
-/// What a word of the calendar is.
+/// A word of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CalendarWord {
     /// A month, from 1.
@@ -156,7 +156,7 @@ pub(super) fn dates(text: &str) -> Vec<Date> {
     found
 }
 
-/// Returns the end of a text of about so many bytes.
+/// Returns the last bytes of a text, from the first whole character on.
 fn last_bytes(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
@@ -168,7 +168,7 @@ pub(super) struct TimeOfDay {
     pub(super) range: Range<usize>,
     /// The possible minutes since midnight: `half past six` is 6:30 or 18:30.
     pub(super) minutes: Vec<f64>,
-    /// False if it is written in words.
+    /// True if it is written in digits.
     pub(super) is_digits: bool,
 }
 
@@ -178,7 +178,7 @@ static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Matches a time in words: a part of an hour, before or after an hour.
+/// Matches a time that is spelled out: `half past six`, `twenty to four`, `halb elf`.
 static SPOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)\b(?:(half|quarter|[a-z]+(?:-[a-z]+)?|\d{1,2})(?: minutes?)? (past|to) |(halb|viertel nach|viertel vor) )(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\d{1,2})\b",
@@ -189,28 +189,6 @@ static SPOKEN: LazyLock<Regex> = LazyLock::new(|| {
 static HOUR_WORD: LazyLock<Regex> = LazyLock::new(|| {
     regex(&format!(r"(?i)\s(?:uhr|o['’]clock)\b|(?:\s(?:heures?|horas?)\b)?{PART}"))
 });
-
-/// Parts of the words in [`HOUR_WORD`], of which one is in every match.
-const HOUR_HINTS: [&str; 18] = [
-    "uhr",
-    "clock",
-    "morning",
-    "noon",
-    "evening",
-    "night",
-    "matin",
-    "midi",
-    "soir",
-    "mañana",
-    "tarde",
-    "noche",
-    "morgens",
-    "mittags",
-    "abends",
-    "nachts",
-    "rano",
-    "wieczorem",
-];
 
 /// The parts of the day, as a pattern with the groups `am`, `pm` and `night`.
 const PART: &str = r",?\s(?:(?P<am>in the morning|du matin|de la mañana|morgens|vormittags|rano)|(?P<pm>in the (?:afternoon|evening)|de l['’]après-midi|du soir|de la tarde|nachmittags|abends|po południu|wieczorem)|(?P<night>at night|de la noche|nachts))\b";
@@ -224,7 +202,7 @@ static NAMED_HOUR: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns the times of day, in digits and in words. Those found first are the longest.
+/// Returns the times of day of a text, in digits or spelled out. Where two overlap, the longer counts.
 pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
     let mut found: Vec<TimeOfDay> = Vec::new();
     let mut add = |range: Range<usize>, minutes: Vec<f64>, is_digits: bool| {
@@ -234,15 +212,10 @@ pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
             found.push(narrowed(text, TimeOfDay { range, minutes, is_digits }));
         }
     };
-    let lower = text.to_lowercase();
-    // Most texts have none of these words, and a search for them costs far less than the patterns.
-    let has_any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if has_any(&[" past ", " to ", "halb ", "viertel "]) {
-        for spoken in SPOKEN.captures_iter(text) {
-            let Some(all) = spoken.get(0) else { continue };
-            if let Some(minutes) = spoken_minutes(text, &spoken, all.range()) {
-                add(all.range(), minutes, false);
-            }
+    for spoken in SPOKEN.captures_iter(text) {
+        let Some(all) = spoken.get(0) else { continue };
+        if let Some(minutes) = spoken_minutes(text, &spoken, all.range()) {
+            add(all.range(), minutes, false);
         }
     }
     for clock in CLOCK.captures_iter(text) {
@@ -266,7 +239,7 @@ pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
         let is_open = mark == "uhr";
         add(all.range(), either_half(hours, minutes, is_open), true);
     }
-    for word in HOUR_WORD.captures_iter(if has_any(&HOUR_HINTS) { text } else { "" }) {
+    for word in HOUR_WORD.captures_iter(text) {
         let Some(all) = word.get(0) else { continue };
         let Some((start, hour)) = hour_before(text, all.start()) else { continue };
         // The part of the day is read again, as it is after other times.
@@ -277,8 +250,7 @@ pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
         let is_digits = text[start..].starts_with(|c: char| c.is_ascii_digit());
         add(start..end, either_half(hour, 0, true), is_digits);
     }
-    let is_named = has_any(&["noon", "midday", "mid", "mitt", "medi", "minuit", "połud", "półno"]);
-    for named in NAMED_HOUR.captures_iter(if is_named { text } else { "" }) {
+    for named in NAMED_HOUR.captures_iter(text) {
         let Some(all) = named.get(0) else { continue };
         let minutes = if named.get(1).is_some() { vec![720.0] } else { vec![0.0, 1440.0] };
         add(all.range(), minutes, false);
@@ -326,7 +298,7 @@ fn either_half(hours: u32, minutes: u32, is_open: bool) -> Vec<f64> {
     if is_open && hours <= 12 { vec![first, first + 720.0] } else { vec![first] }
 }
 
-/// Returns the hour in words or digits that ends at this position, with its start.
+/// Returns the start of the hour that ends at this position, and the hour. It may be spelled out.
 fn hour_before(text: &str, end: usize) -> Option<(usize, u32)> {
     let word = text[..end].rsplit(|c: char| !c.is_alphanumeric()).next()?;
     let hour = number_word(&word.to_lowercase()).filter(|hour| (1..=24).contains(hour))?;

@@ -120,57 +120,71 @@ fn in_all(one: &Quantity, all: &[Quantity]) -> bool {
     all.iter().any(|other| one.equals(other))
 }
 
+/// A number of a text, with the stems of the words around it.
+struct PlacedNumber {
+    quantity: Quantity,
+    around: HashSet<String>,
+}
+
+fn placed_numbers(texts: &[&str]) -> Vec<PlacedNumber> {
+    let each = texts.iter().flat_map(|text| {
+        quantities(text).into_iter().map(|quantity| {
+            let around = around(text, &quantity);
+            PlacedNumber { quantity, around }
+        })
+    });
+    each.collect()
+}
+
 fn find_numbers(known: &Known<'_>, said: &str, found: &mut RuleFindings) {
-    let answer = quantities(said);
+    let placed = placed_numbers(&[said]);
+    let answer: Vec<Quantity> = placed.iter().map(|one| one.quantity.clone()).collect();
     let requested = quantities(known.request);
-    let given: Vec<Quantity> = known.all().flat_map(quantities).collect();
+    let (demanded, others) = (placed_numbers(&known.truths), placed_numbers(&known.others));
     let written = |one: &Quantity, text: &str| text.get(one.range.clone()).map(ToOwned::to_owned);
     // The first truth is the reference, if there is one. Facts and expectations repeat its numbers.
     // What the request says itself need not be repeated.
     let first = known.truths.first().copied().unwrap_or_default();
-    let mut wanted = without_weekdays_of_dates(quantities(first));
+    let mut wanted = without_weekdays_of_dates(&quantities(first));
     wanted.retain(|one| !in_all(one, &requested));
     let missing: Vec<&Quantity> = wanted.iter().filter(|one| !in_all(one, &answer)).collect();
     let detail = missing.first().and_then(|one| written(one, first));
     put(found, ReadingKind::NumbersMissing, share(missing.len(), wanted.len()), detail);
-    let unknown = answer.iter().find(|one| !in_all(one, &given) && !one.may_be_counted());
+    let is_given = |one: &Quantity| {
+        let mut all = demanded.iter().chain(&others);
+        in_all(one, &requested) || all.any(|other| one.equals(&other.quantity))
+    };
+    let unknown = answer.iter().find(|one| !is_given(one) && !one.may_be_counted());
     let detail = unknown.and_then(|one| written(one, said));
     put(found, ReadingKind::NumberUnknown, f64::from(u8::from(unknown.is_some())), detail);
-    let (value, detail) = replaced(known, said, &answer, &requested);
+    let is_missing =
+        |one: &&PlacedNumber| !in_all(&one.quantity, &answer) && !in_all(&one.quantity, &requested);
+    let missing: Vec<&PlacedNumber> = demanded.iter().filter(is_missing).collect();
+    let (value, one) = replaced(&placed, &demanded, &missing);
+    let detail = one.and_then(|one| written(&one.quantity, said));
     put(found, ReadingKind::NumberReplaced, value, detail);
-    put(found, ReadingKind::NumberMisplaced, misplaced(known, said, &answer), None);
+    let places: Vec<&PlacedNumber> = demanded.iter().chain(&others).collect();
+    put(found, ReadingKind::NumberMisplaced, misplaced(&places, &placed), None);
 }
 
-/// Returns how surely a number of the same kind stands in place of a demanded one, 0 to 1, and that
-/// number. Only if the demanded one is missing: beside it, another may be additional information.
-fn replaced(
-    known: &Known<'_>,
-    said: &str,
-    answer: &[Quantity],
-    requested: &[Quantity],
-) -> (f64, Option<String>) {
-    let demanded: Vec<(&str, Quantity)> = known
-        .truths
-        .iter()
-        .flat_map(|text| quantities(text).into_iter().map(move |one| (*text, one)))
-        .collect();
-    let missing: Vec<(HashSet<String>, &Quantity)> = demanded
-        .iter()
-        .filter(|(_, one)| !in_all(one, answer) && !in_all(one, requested))
-        .map(|(text, one)| (around(text, one), one))
-        .collect();
+/// Returns how surely a number of the same kind stands in place of a demanded one that is missing, 0
+/// to 1, and that number. Beside a demanded one, another may be additional information.
+fn replaced<'a>(
+    answer: &'a [PlacedNumber],
+    demanded: &[PlacedNumber],
+    missing: &[&PlacedNumber],
+) -> (f64, Option<&'a PlacedNumber>) {
     let mut surest = (0.0, None);
     for one in answer {
-        if demanded.iter().any(|(_, other)| one.equals(other)) {
+        if demanded.iter().any(|other| one.quantity.equals(&other.quantity)) {
             continue;
         }
-        let here = around(said, one);
-        for (there, _) in missing.iter().filter(|(_, other)| one.is_comparable(other)) {
+        for other in missing.iter().filter(|other| one.quantity.is_comparable(&other.quantity)) {
             // A number without a unit may count something else: `two things`.
-            let is_sure = one.has_unit() || !here.is_disjoint(there);
+            let is_sure = one.quantity.has_unit() || !one.around.is_disjoint(&other.around);
             let value = if is_sure { 1.0 } else { 0.5 };
             if value > surest.0 {
-                surest = (value, said.get(one.range.clone()).map(ToOwned::to_owned));
+                surest = (value, Some(one));
             }
         }
     }
@@ -178,20 +192,14 @@ fn replaced(
 }
 
 /// Returns the quantities without the weekdays that a date beside them implies: `Thursday, 14 May`.
-fn without_weekdays_of_dates(quantities: Vec<Quantity>) -> Vec<Quantity> {
-    let is_implied = |at: usize| {
-        let near =
-            |other: &Quantity| other.range.start.saturating_sub(quantities[at].range.end) <= 4;
-        let [next, after] = [at + 1, at + 2].map(|next| quantities.get(next));
-        let has_month = [next, after].into_iter().flatten().any(Quantity::is_month);
-        quantities[at].is_weekday() && has_month && next.is_some_and(near)
+fn without_weekdays_of_dates(quantities: &[Quantity]) -> Vec<Quantity> {
+    let is_implied = |(at, one): (usize, &Quantity)| {
+        let after = &quantities[at + 1..];
+        let is_near = after.first().is_some_and(|next| next.range.start <= one.range.end + 4);
+        one.is_weekday() && is_near && after.iter().take(2).any(Quantity::is_month)
     };
-    let implied: Vec<bool> = (0..quantities.len()).map(is_implied).collect();
-    quantities
-        .into_iter()
-        .zip(implied)
-        .filter_map(|(one, implied)| (!implied).then_some(one))
-        .collect()
+    let all = quantities.iter().enumerate();
+    all.filter(|one| !is_implied(*one)).map(|(_, one)| one.clone()).collect()
 }
 
 /// Returns the stems around a position.
@@ -211,33 +219,22 @@ fn around(text: &str, quantity: &Quantity) -> HashSet<String> {
 }
 
 /// Returns how much better another number than its own fits the words around a number, 0 to 1.
-fn misplaced(known: &Known<'_>, said: &str, answer: &[Quantity]) -> f64 {
-    let places: Vec<(Quantity, HashSet<String>)> = known
-        .truths
-        .iter()
-        .chain(&known.others)
-        .flat_map(|text| {
-            quantities(text).into_iter().map(|one| {
-                let around = around(text, &one);
-                (one, around)
-            })
-        })
-        .collect();
+fn misplaced(places: &[&PlacedNumber], answer: &[PlacedNumber]) -> f64 {
     let mut worst = 0.0_f64;
-    for one in answer {
-        let here = around(said, one);
+    for PlacedNumber { quantity: one, around: here } in answer {
         // One word fits too many places to say anything.
         if here.len() < 2 {
             continue;
         }
-        let fit = |there: &HashSet<String>| share(here.intersection(there).count(), here.len());
-        let own = places.iter().filter(|(other, _)| other.equals(one));
+        let fit =
+            |place: &PlacedNumber| share(here.intersection(&place.around).count(), here.len());
+        let own = places.iter().filter(|other| other.quantity.equals(one));
         // A number that no known text has is in no known place either.
-        let Some(own) = own.map(|(_, there)| fit(there)).reduce(f64::max) else { continue };
+        let Some(own) = own.map(|place| fit(place)).reduce(f64::max) else { continue };
         let rival = places
             .iter()
-            .filter(|(other, _)| !other.equals(one) && other.is_comparable(one))
-            .map(|(_, there)| fit(there))
+            .filter(|other| !other.quantity.equals(one) && other.quantity.is_comparable(one))
+            .map(|place| fit(place))
             .fold(0.0, f64::max);
         // One exchanged number makes an answer wrong, however many others are in place.
         worst = worst.max(rival - own);

@@ -442,9 +442,7 @@ const COUNTERS: [char; 14] =
 /// Adds the numbers in Japanese or Chinese characters that have a unit or count something. Without one, the characters
 /// are parts of words: `一緒`. So are `十分` (enough) and `一度` (once).
 fn cjk_words(text: &str, taken: &[Range<usize>], found: &mut Vec<Quantity>) {
-    // Most texts are of other scripts.
-    let has_some = text.contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c));
-    for number in CJK_NUMBER.find_iter(if has_some { text } else { "" }) {
+    for number in CJK_NUMBER.find_iter(text) {
         let range = number.range();
         let is_free =
             taken.iter().all(|other| other.end <= range.start || range.end <= other.start);

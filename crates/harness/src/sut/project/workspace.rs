@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
-use super::anchored::open_without_waiting;
 use super::{ANSWER_KEYS, AnchoredFolder, GENERATED, barred_paths, is_barred};
 use crate::sut::{Fixture, FixtureSource};
 use selftest_checks::check::{FileChanges, FileContent, PathGlobs, is_glob};
+use selftest_text::file::open_unlinked;
 use selftest_text::tree::{self, DirEntry};
 
 /// Maximum number of files of a copy, and of files whose contents are compared.
@@ -427,10 +427,7 @@ fn digest(path: &Path) -> Option<[u8; 32]> {
         hash.update(path.read_link().ok()?.as_os_str().as_encoded_bytes());
     } else if kind.is_file() {
         // The program may have put something else in its place just now.
-        let mut file = open_without_waiting(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
+        let mut file = open_unlinked(path).ok()?;
         let mut chunk = vec![0; 64 * 1024];
         loop {
             match file.read(&mut chunk).ok()? {
