@@ -103,9 +103,9 @@ pub(super) struct FoundCommand {
     pub(super) request: RequestBy,
     /// JSON Pointer to the answer, if the program prints JSON.
     pub(super) output: Option<String>,
-    /// Whether it writes into its folder.
+    /// True if it writes into its folder.
     pub(super) writes: bool,
-    /// Whether it serves until it is stopped, and answers no request itself.
+    /// True if it serves until it is stopped, and answers no request itself.
     pub(super) is_server: bool,
     /// What the text says, on one line.
     pub(super) line: String,

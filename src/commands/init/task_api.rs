@@ -121,7 +121,7 @@ impl AgentApi {
         Some(Self { base_url, elsewhere: None, path, prompt_field, others, output, way })
     }
 
-    /// Whether each call sends all turns of the conversation.
+    /// True if each call sends all turns of the conversation.
     pub(super) fn sends_turns(&self) -> bool {
         self.prompt_field == MESSAGES
     }

@@ -183,7 +183,7 @@ fn plain_template(text: &str) -> PromptTemplate {
     Ok(text.to_owned())
 }
 
-/// Returns the text of a file that a configuration names, or why there is none.
+/// Returns the text of a file that a configuration names. The error is the reason why it is missing.
 fn text_of(path: &str, lookup: &dyn FileLookup) -> Result<String, String> {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let shown = format!("`{}`", terminal(path, 100));
@@ -199,7 +199,7 @@ fn text_of(path: &str, lookup: &dyn FileLookup) -> Result<String, String> {
         .unwrap_or_else(|| Err(format!("stands in {shown}, which is not there")))
 }
 
-/// Returns the text of a file, `None` if there is none.
+/// Returns the text of a file, or `None` if the file is missing.
 fn any_text_of(path: &str, lookup: &dyn FileLookup) -> Option<Result<String, String>> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let text = if crate::scenario::path_error(path).is_none() {

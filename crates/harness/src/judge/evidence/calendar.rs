@@ -202,7 +202,7 @@ static NAMED_HOUR: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns the times of day of a text, in digits or spelled out. Where two overlap, the longer counts.
+/// Returns the times of day of a text, in digits or spelled out. Where two overlap, a spoken one counts.
 pub(super) fn times_of_day(text: &str) -> Vec<TimeOfDay> {
     let mut found: Vec<TimeOfDay> = Vec::new();
     let mut add = |range: Range<usize>, minutes: Vec<f64>, is_digits: bool| {

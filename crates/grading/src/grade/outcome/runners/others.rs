@@ -14,7 +14,7 @@ pub(super) const FAMILY: RunnerFamily = RunnerFamily {
     read,
 };
 
-/// Whether a runner prints one summary, or one per suite with the total last.
+/// How often a runner prints a summary: once, or once per suite and the total last.
 #[derive(Clone, Copy)]
 enum Summaries {
     Added,
