@@ -88,18 +88,23 @@ fn read(source: &SuiteSource<'_>, reader: &mut CaseReader<'_>) {
     }
 }
 
+/// Returns the providers of a configuration, which are also called targets.
+fn providers<'a>(root: &Fields<'a>) -> &'a [Value] {
+    match root.members().get("providers").or(root.members().get("targets")) {
+        Some(Value::Array(all)) => all,
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    }
+}
+
+fn name_of_provider(provider: &Value) -> &str {
+    provider.as_str().or_else(|| provider.get("id")?.as_str()).unwrap_or_default()
+}
+
 /// Returns true if nothing answers but promptfoo's echo of the prompt.
 fn is_echo(root: &Fields<'_>) -> bool {
-    let echoes = |value: &Value| {
-        let name = value.as_str().or_else(|| value.get("id")?.as_str());
-        name == Some("echo")
-    };
-    let value = root.members().get("providers").or(root.members().get("targets"));
-    let is_echo = match value {
-        Some(Value::Array(all)) => !all.is_empty() && all.iter().all(echoes),
-        Some(other) => echoes(other),
-        None => false,
-    };
+    let all = providers(root);
+    let is_echo = !all.is_empty() && all.iter().all(|one| name_of_provider(one) == "echo");
     if is_echo {
         root.describes(&["providers", "targets"]);
     }
@@ -109,20 +114,15 @@ fn is_echo(root: &Fields<'_>) -> bool {
 /// Returns true if a provider is a program or a service of the author, and no model that gets only the
 /// prompt.
 fn has_own_provider(root: &Fields<'_>) -> bool {
-    let is_own = |value: &Value| {
-        let name = value.as_str().or_else(|| value.get("id")?.as_str()).unwrap_or_default();
+    let is_own = |name: &str| {
         let starts = ["file://", "http", "exec:", "python:", "ws", "package:"];
         starts.iter().any(|start| name.starts_with(start))
             || PROGRAMS.iter().any(|end| name.ends_with(end))
     };
-    let value = root.members().get("providers").or(root.members().get("targets"));
-    match value {
-        Some(Value::Array(all)) => all.iter().any(is_own),
-        other => other.is_some_and(is_own),
-    }
+    providers(root).iter().map(name_of_provider).any(is_own)
 }
 
-/// The text of a prompt, or why it has none.
+/// The text of a prompt. The error is the reason why it has none.
 type PromptTemplate = Result<String, String>;
 
 fn templates(root: &Fields<'_>, reader: &CaseReader<'_>) -> Vec<PromptTemplate> {
@@ -375,10 +375,7 @@ impl PromptfooTests<'_> {
             // The test comes last and overrides the defaults.
             values.extend(members.iter().map(|(name, value)| (name.as_str(), value)));
         }
-        let options = [
-            Some(test.members()),
-            self.defaults.as_ref().map(super::super::source::Fields::members),
-        ];
+        let options = [Some(test.members()), self.defaults.as_ref().map(Fields::members)];
         let is_whole = options.into_iter().flatten().any(|it| {
             it.get("options").is_some_and(|options| options["disableVarExpansion"] == true)
         });
